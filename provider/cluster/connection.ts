@@ -1,0 +1,93 @@
+/** How an API server is reached: address, trust and identity, whatever they came from. */
+import { readFileSync } from "node:fs";
+
+import { KubeConfig } from "@kubernetes/client-node";
+
+import { ClusterError } from "./errors.ts";
+
+export interface Connection {
+  /** `https://host:port`, without a trailing slash. */
+  server: string;
+  /** PEM bundle that the server certificate must chain to; the system's when absent. */
+  certificateAuthority?: string;
+  clientCertificate?: string;
+  clientKey?: string;
+  /** Name that the server certificate must carry, where it differs from the host of the address. */
+  serverName?: string;
+  insecureSkipTlsVerify?: boolean;
+  /** Headers that authenticate one request; asked anew for each, so that rotated tokens are picked up. */
+  authorize?: () => Promise<Record<string, string>>;
+}
+
+function unusable(reason: string, cause?: unknown): ClusterError {
+  return new ClusterError("invalid", "read kubeconfig", reason, cause === undefined ? {} : { cause });
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === "string" ? value : Buffer.isBuffer(value) ? value.toString("utf8") : undefined;
+}
+
+async function connectionOf(config: KubeConfig): Promise<Connection> {
+  if (config.getContexts().length === 0) throw unusable("the kubeconfig has no contexts; a complete one names clusters, users and contexts");
+  const cluster = config.getCurrentCluster();
+  if (cluster === null) {
+    const current = JSON.stringify(config.getCurrentContext());
+    throw unusable(`the kubeconfig has no usable current context (current-context is ${current}); name one in the file, or set baremetal:context`);
+  }
+  const options: { ca?: unknown; cert?: unknown; key?: unknown; servername?: string } = {};
+  await config.applyToHTTPSOptions(options);
+  const certificateAuthority = text(options.ca);
+  const clientCertificate = text(options.cert);
+  const clientKey = text(options.key);
+  return {
+    server: cluster.server.replace(/\/+$/, ""),
+    ...(certificateAuthority === undefined ? {} : { certificateAuthority }),
+    ...(clientCertificate === undefined ? {} : { clientCertificate }),
+    ...(clientKey === undefined ? {} : { clientKey }),
+    ...(options.servername === undefined ? {} : { serverName: options.servername }),
+    ...(cluster.skipTLSVerify ? { insecureSkipTlsVerify: true } : {}),
+    authorize: async () => {
+      const request: { headers?: Record<string, string>; auth?: string } = {};
+      await config.applyToHTTPSOptions(request);
+      const headers = { ...request.headers };
+      if (request.auth !== undefined) headers["Authorization"] = `Basic ${Buffer.from(request.auth).toString("base64")}`;
+      return headers;
+    },
+  };
+}
+
+/** A connection from the text of a kubeconfig. `context` selects another than its current one. */
+export async function connectionFromKubeconfig(kubeconfig: string, context?: string): Promise<Connection> {
+  const config = new KubeConfig();
+  try {
+    config.loadFromString(kubeconfig);
+  } catch (error) {
+    throw unusable(`the kubeconfig is not valid YAML or lacks clusters, users or contexts (${error instanceof Error ? error.message : String(error)})`, error);
+  }
+  if (context !== undefined) {
+    if (config.getContextObject(context) === null) {
+      const known = config.getContexts().map((candidate) => candidate.name);
+      throw unusable(`the kubeconfig has no context ${JSON.stringify(context)}; it has ${known.join(", ") || "none"}`);
+    }
+    config.setCurrentContext(context);
+  }
+  return connectionOf(config);
+}
+
+/** A connection from a kubeconfig file. */
+export async function connectionFromFile(path: string, context?: string): Promise<Connection> {
+  let content: string;
+  try {
+    content = readFileSync(path, "utf8");
+  } catch (error) {
+    throw unusable(`the kubeconfig file ${path} cannot be read`, error);
+  }
+  return connectionFromKubeconfig(content, context);
+}
+
+/** The connection of a process that runs as a Pod; its token file is read anew as Kubernetes rotates it. */
+export async function connectionInCluster(): Promise<Connection> {
+  const config = new KubeConfig();
+  config.loadFromCluster();
+  return connectionOf(config);
+}
