@@ -62,7 +62,9 @@ export async function connectionFromKubeconfig(kubeconfig: string, context?: str
   try {
     config.loadFromString(kubeconfig);
   } catch (error) {
-    throw unusable(`the kubeconfig is not valid YAML or lacks clusters, users or contexts (${error instanceof Error ? error.message : String(error)})`, error);
+    // Only the first line: the rest of a YAML error quotes the text around it, and with it perhaps a credential.
+    const reason = (error instanceof Error ? error.message : String(error)).split("\n")[0];
+    throw unusable(`the kubeconfig is not valid YAML or lacks clusters, users or contexts (${reason})`);
   }
   if (context !== undefined) {
     if (config.getContextObject(context) === null) {
@@ -74,15 +76,17 @@ export async function connectionFromKubeconfig(kubeconfig: string, context?: str
   return connectionOf(config);
 }
 
-/** A connection from a kubeconfig file. */
-export async function connectionFromFile(path: string, context?: string): Promise<Connection> {
-  let content: string;
+function readKubeconfig(path: string): string {
   try {
-    content = readFileSync(path, "utf8");
+    return readFileSync(path, "utf8");
   } catch (error) {
     throw unusable(`the kubeconfig file ${path} cannot be read`, error);
   }
-  return connectionFromKubeconfig(content, context);
+}
+
+/** A connection from a kubeconfig file. */
+export async function connectionFromFile(path: string, context?: string): Promise<Connection> {
+  return connectionFromKubeconfig(readKubeconfig(path), context);
 }
 
 /** The connection of a process that runs as a Pod; its token file is read anew as Kubernetes rotates it. */
