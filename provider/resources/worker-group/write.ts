@@ -1,0 +1,111 @@
+/** The writes of a group, in the order that keeps every MachineSet's templates in place. */
+import { capiAnnotations, capiLabels, inVersion, kubeadmConfigTemplates, machineDeployments, machines } from "../../capi/kinds.ts";
+import type { CapiVersion } from "../../capi/kinds.ts";
+import { renderMachineDeployment } from "../../capi/machine-deployment.ts";
+import { servedVersion } from "../../capi/versions.ts";
+import type { Cluster } from "../../cluster/cluster.ts";
+import { isClusterError } from "../../cluster/errors.ts";
+import { baremetalMachineTemplates } from "../../hosts/kinds.ts";
+import { FIELD_MANAGER, MANAGED_BY, MANAGED_BY_LABEL } from "../../hosts/names.ts";
+import { MissingKindError, onKind } from "../failures.ts";
+import type { VerbContext } from "../lifecycle.ts";
+import { deleteIfThere, listServed } from "../lookup.ts";
+import { foreign } from "../ownership.ts";
+import { insistently } from "../wait.ts";
+import type { GroupInputs, TemplateReference } from "./inputs.ts";
+import type { Template } from "./manifests.ts";
+import { deploymentModel, referencesOf } from "./manifests.ts";
+import type { GroupMachine, GroupView } from "./observe.ts";
+
+/** In which versions the kinds of a group are written. */
+export interface GroupVersions {
+  core: CapiVersion;
+  bootstrap: CapiVersion;
+}
+
+export async function groupVersions(cluster: Cluster, core: CapiVersion, inputs: Pick<GroupInputs, "bootstrap">): Promise<GroupVersions> {
+  const bootstrap = await servedVersion(cluster, kubeadmConfigTemplates);
+  if (bootstrap === undefined && inputs.bootstrap.kubeadm !== undefined) throw new MissingKindError(kubeadmConfigTemplates);
+  return { core, bootstrap: bootstrap ?? core };
+}
+
+/** Versions of templates that somebody else keeps, as v1beta1 references must name them. */
+async function foreignVersions(cluster: Cluster, references: readonly (TemplateReference | undefined)[]): Promise<(reference: TemplateReference) => string> {
+  const versions = new Map<string, string>();
+  for (const reference of references) {
+    if (reference === undefined) continue;
+    const served = (await cluster.discover(reference.apiGroup)).find(({ kind }) => kind === reference.kind);
+    if (served === undefined)
+      throw new Error(
+        `the management cluster does not know the kind ${reference.kind} of ${reference.apiGroup}, which templateRef names; install the provider that brings it, or correct its spelling`,
+      );
+    versions.set(`${reference.apiGroup}/${reference.kind}`, served.version);
+  }
+  return ({ apiGroup, kind }) => versions.get(`${apiGroup}/${kind}`) ?? "";
+}
+
+/** Makes a template unless it is there: its name says its content, so one that is there is right. */
+export async function createTemplate(context: VerbContext, cluster: Cluster, { kind, object }: Template, { owner, adopt }: GroupInputs): Promise<void> {
+  await insistently(context, async () => {
+    try {
+      await onKind(kind, cluster.create(kind, object, { fieldManager: FIELD_MANAGER }));
+    } catch (error) {
+      if (!isClusterError(error, "alreadyExists")) throw error;
+      const { namespace = "", name } = object.metadata;
+      const live = await cluster.get(kind, { namespace, name });
+      if (live.metadata.deletionTimestamp !== undefined)
+        throw new Error(`${kind.kind} ${namespace}/${name} is being deleted; run again once it is gone`, { cause: error });
+      const refusal = foreign(live, owner, adopt);
+      if (refusal !== undefined) throw new Error(refusal, { cause: error });
+    }
+  });
+}
+
+export async function applyDeployment(context: VerbContext, cluster: Cluster, versions: GroupVersions, inputs: GroupInputs): Promise<void> {
+  const versionOf = await foreignVersions(cluster, [inputs.infrastructure.templateRef, inputs.bootstrap.templateRef]);
+  const kind = inVersion(machineDeployments, versions.core);
+  const object = renderMachineDeployment(deploymentModel(inputs, referencesOf(inputs, versions.bootstrap, versionOf)), versions.core);
+  await insistently(context, () => cluster.apply(kind, object, { fieldManager: FIELD_MANAGER, force: inputs.adopt === true }));
+}
+
+/** Marks the machines that are to go. All are marked before replicas are lowered, or none of it counts. */
+export async function markForRemoval(
+  context: VerbContext,
+  cluster: Cluster,
+  core: CapiVersion,
+  namespace: string,
+  removes: readonly GroupMachine[],
+): Promise<void> {
+  for (const { name, uid } of removes) {
+    const body = { metadata: { uid, annotations: { [capiAnnotations.deleteMachine]: "true" } } };
+    await insistently(context, () => cluster.patch(inVersion(machines, core), { namespace, name }, "merge", body, { fieldManager: FIELD_MANAGER }));
+  }
+}
+
+/** Removes the group's templates save those that are kept or that a MachineSet still refers to. Returns what still had to stay. */
+export async function removeTemplates(
+  cluster: Cluster,
+  versions: GroupVersions,
+  namespace: string,
+  deployment: string,
+  keep: readonly string[],
+  view: GroupView,
+): Promise<string[]> {
+  const stayed: string[] = [];
+  const labelSelector = `${MANAGED_BY_LABEL}=${MANAGED_BY},${capiLabels.deploymentName}=${deployment}`;
+  const kinds = [
+    { kind: baremetalMachineTemplates, used: view.sets.map(({ infrastructure }) => infrastructure) },
+    { kind: inVersion(kubeadmConfigTemplates, versions.bootstrap), used: view.sets.flatMap(({ bootstrap }) => (bootstrap === undefined ? [] : [bootstrap])) },
+  ];
+  for (const { kind, used } of kinds) {
+    for (const { metadata } of (await listServed(cluster, kind, namespace, labelSelector)) ?? []) {
+      if (keep.includes(metadata.name)) continue;
+      if (used.some((reference) => reference.kind === kind.kind && reference.name === metadata.name)) {
+        stayed.push(metadata.name);
+        continue;
+      }
+      await deleteIfThere(cluster, kind, { namespace, name: metadata.name }, metadata.uid);
+    }
+  }
+  return stayed;
+}
