@@ -1,7 +1,10 @@
 /** How an API server is reached: address, trust and identity, whatever they came from. */
 import { readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 
 import { KubeConfig } from "@kubernetes/client-node";
+import { parse } from "yaml";
+import { z } from "zod";
 
 import { ClusterError } from "./errors.ts";
 
@@ -56,11 +59,27 @@ async function connectionOf(config: KubeConfig): Promise<Connection> {
   };
 }
 
-/** A connection from the text of a kubeconfig. `context` selects another than its current one. */
-export async function connectionFromKubeconfig(kubeconfig: string, context?: string): Promise<Connection> {
+const tokenFiles = z.object({ users: z.array(z.object({ name: z.string(), user: z.object({ tokenFile: z.string().optional() }).nullish() })).nullish() });
+
+/** KubeConfig knows a user's `tokenFile` only as it writes it itself for a Pod, and would send no credentials at all. */
+function readTokenFiles(config: KubeConfig, kubeconfig: string, directory: string): void {
+  const named = tokenFiles.safeParse(parse(kubeconfig)).data?.users ?? [];
+  config.users = config.users.map((user) => {
+    const tokenFile = named.find(({ name }) => name === user.name)?.user?.tokenFile;
+    return tokenFile === undefined ? user : { ...user, authProvider: { name: "tokenFile", config: { tokenFile: resolve(directory, tokenFile) } } };
+  });
+}
+
+/**
+ * A connection from the text of a kubeconfig. `context` selects another than its current one; paths in it are relative to
+ * `directory`, by default the current one.
+ */
+export async function connectionFromKubeconfig(kubeconfig: string, context?: string, directory = "."): Promise<Connection> {
   const config = new KubeConfig();
   try {
     config.loadFromString(kubeconfig);
+    config.makePathsAbsolute(resolve(directory));
+    readTokenFiles(config, kubeconfig, directory);
   } catch (error) {
     // Only the first line: the rest of a YAML error quotes the text around it, and with it perhaps a credential.
     const reason = (error instanceof Error ? error.message : String(error)).split("\n")[0];
@@ -86,7 +105,7 @@ function readKubeconfig(path: string): string {
 
 /** A connection from a kubeconfig file. */
 export async function connectionFromFile(path: string, context?: string): Promise<Connection> {
-  return connectionFromKubeconfig(readKubeconfig(path), context);
+  return connectionFromKubeconfig(readKubeconfig(path), context, dirname(path));
 }
 
 /** The connection of a process that runs as a Pod; its token file is read anew as Kubernetes rotates it. */

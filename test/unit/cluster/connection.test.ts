@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 
 import { connectionFromFile, connectionFromKubeconfig } from "../../../provider/cluster/connection.ts";
 import { ClusterError } from "../../../provider/cluster/errors.ts";
@@ -53,6 +56,29 @@ describe("a connection from a kubeconfig", () => {
     assert.equal(connection.clientCertificate, "CERT");
     assert.equal(connection.clientKey, "KEY");
     assert.deepEqual(await connection.authorize?.(), {});
+  });
+
+  it("reads files that it names, from beside it", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "kubeconfig-"));
+    try {
+      writeFileSync(join(folder, "token"), "token-of-a-file");
+      writeFileSync(join(folder, "ca.crt"), "CA OF A FILE");
+      writeFileSync(
+        join(folder, "kubeconfig"),
+        `apiVersion: v1
+kind: Config
+current-context: one
+clusters: [{ name: c, cluster: { server: "https://127.0.0.1:6443", certificate-authority: ca.crt } }]
+users: [{ name: u, user: { tokenFile: token } }, { name: nobody }]
+contexts: [{ name: one, context: { cluster: c, user: u } }]
+`,
+      );
+      const connection = await connectionFromFile(join(folder, "kubeconfig"));
+      assert.equal(connection.certificateAuthority, "CA OF A FILE");
+      assert.deepEqual(await connection.authorize?.(), { Authorization: "Bearer token-of-a-file" });
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   it("says which contexts there are when the wanted one is missing", async () => {
