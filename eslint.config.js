@@ -15,5 +15,5 @@ export default tseslint.config(
   },
   // mocha's describe and it return nothing to wait for, and a test may compare what it likes.
   { files: ["test/**/*.ts"], rules: { "@typescript-eslint/no-floating-promises": "off", "@typescript-eslint/no-non-null-assertion": "off" } },
-  { files: ["**/*.js"], extends: [tseslint.configs.disableTypeChecked] },
+  { files: ["**/*.js", "**/*.d.mts"], extends: [tseslint.configs.disableTypeChecked] },
 );

@@ -46,7 +46,7 @@ async function mocha(name: string, folders: string[], timeoutSeconds: number): P
     [
       "node_modules/mocha/bin/mocha.js",
       "--reporter",
-      "test/reporter.cjs",
+      "test/counting-reporter.ts",
       "--reporter-option",
       `counts=${report}`,
       "--timeout",
