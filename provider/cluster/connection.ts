@@ -37,11 +37,12 @@ async function connectionOf(config: KubeConfig): Promise<Connection> {
     const current = JSON.stringify(config.getCurrentContext());
     throw unusable(`the kubeconfig has no usable current context (current-context is ${current}); name one in the file, or set baremetal:context`);
   }
-  const options: { ca?: unknown; cert?: unknown; key?: unknown; servername?: string } = {};
-  await config.applyToHTTPSOptions(options);
+  const options = await credentialsOf(config);
   const certificateAuthority = text(options.ca);
   const clientCertificate = text(options.cert);
   const clientKey = text(options.key);
+  const user = config.getCurrentUser();
+  const rotates = user?.exec !== undefined || user?.authProvider !== undefined;
   return {
     server: cluster.server.replace(/\/+$/, ""),
     ...(certificateAuthority === undefined ? {} : { certificateAuthority }),
@@ -49,14 +50,33 @@ async function connectionOf(config: KubeConfig): Promise<Connection> {
     ...(clientKey === undefined ? {} : { clientKey }),
     ...(options.servername === undefined ? {} : { serverName: options.servername }),
     ...(cluster.skipTLSVerify ? { insecureSkipTlsVerify: true } : {}),
-    authorize: async () => {
-      const request: { headers?: Record<string, string>; auth?: string } = {};
-      await config.applyToHTTPSOptions(request);
-      const headers = { ...request.headers };
-      if (request.auth !== undefined) headers["Authorization"] = `Basic ${Buffer.from(request.auth).toString("base64")}`;
-      return headers;
-    },
+    authorize: async () => headersOf(rotates ? await credentialsOf(config) : options),
   };
+}
+
+interface Credentials {
+  ca?: unknown;
+  cert?: unknown;
+  key?: unknown;
+  servername?: string;
+  headers?: Record<string, string>;
+  auth?: string;
+}
+
+/** What the kubeconfig's user brings to a connection; for a plugin or a token file, asked anew. */
+async function credentialsOf(config: KubeConfig): Promise<Credentials> {
+  const credentials: Credentials = {};
+  try {
+    await config.applyToHTTPSOptions(credentials);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new ClusterError("unauthorized", "read kubeconfig", `the kubeconfig gives no usable credentials (${reason})`, { cause: error });
+  }
+  return credentials;
+}
+
+function headersOf({ headers, auth }: Credentials): Record<string, string> {
+  return { ...headers, ...(auth === undefined ? {} : { Authorization: `Basic ${Buffer.from(auth).toString("base64")}` }) };
 }
 
 const tokenFiles = z.object({ users: z.array(z.object({ name: z.string(), user: z.object({ tokenFile: z.string().optional() }).nullish() })).nullish() });

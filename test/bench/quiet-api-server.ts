@@ -32,7 +32,7 @@ export async function startQuietApiServer(): Promise<QuietApiServer> {
     kubeconfig: JSON.stringify({
       apiVersion: "v1",
       kind: "Config",
-      clusters: [{ name: "quiet", cluster: { server: `http://127.0.0.1:${port}` } }],
+      clusters: [{ name: "quiet", cluster: { server: `http://127.0.0.1:${port}`, "insecure-skip-tls-verify": true } }],
       users: [{ name: "quiet", user: {} }],
       contexts: [{ name: "quiet", context: { cluster: "quiet", user: "quiet" } }],
       "current-context": "quiet",

@@ -89,6 +89,23 @@ contexts: [{ name: one, context: { cluster: c, user: u } }]
     assert.match(await reason(connectionFromKubeconfig(kubeconfig("gone"))), /no usable current context \(current-context is "gone"\)/);
   });
 
+  it("says so when a credential plugin fails", async () => {
+    const withPlugin = (command: string): string =>
+      JSON.stringify({
+        ...(JSON.parse(kubeconfig()) as object),
+        users: [
+          {
+            name: "token",
+            user: { exec: { apiVersion: "client.authentication.k8s.io/v1", command, args: ["-e", "process.exit(3)"], interactiveMode: "Never" } },
+          },
+        ],
+      });
+    const error: unknown = await connectionFromKubeconfig(withPlugin(process.execPath)).catch((thrown: unknown) => thrown);
+    assert.ok(error instanceof ClusterError);
+    assert.equal(error.kind, "unauthorized");
+    assert.match(error.message, /the kubeconfig gives no usable credentials/);
+  });
+
   it("names a file that cannot be read, and content that is no kubeconfig", async () => {
     assert.match(await reason(connectionFromFile("/nonexistent/kubeconfig")), /the kubeconfig file \/nonexistent\/kubeconfig cannot be read/);
     assert.match(await reason(connectionFromKubeconfig("a: [")), /the kubeconfig is not valid YAML/);
