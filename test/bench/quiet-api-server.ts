@@ -22,8 +22,12 @@ export async function startQuietApiServer(): Promise<QuietApiServer> {
         return;
       }
       const body = Buffer.concat(chunks).toString();
-      const object: unknown = request.method === "GET" || body === "" ? { metadata: { resourceVersion: "1" }, items: [] } : JSON.parse(body);
-      response.writeHead(200).end(JSON.stringify(object));
+      const written = (body === "" ? {} : JSON.parse(body)) as { metadata?: object };
+      const answer =
+        request.method === "GET"
+          ? { metadata: { resourceVersion: "1" }, items: [] }
+          : { ...written, metadata: { ...written.metadata, uid: "quiet", resourceVersion: "2" } };
+      response.writeHead(200).end(JSON.stringify(answer));
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
