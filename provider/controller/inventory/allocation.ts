@@ -10,8 +10,8 @@ export interface AllocationView {
   inventory(name: string): LiveObject | undefined;
   /** Whether a pool of that name exists in the namespace. */
   poolExists(name: string): boolean;
-  /** The machine that has chosen the inventory and is about to claim it. */
-  promisedTo(name: string): string | undefined;
+  /** Whether another machine has chosen the inventory and is about to claim it. */
+  isPromised(name: string): boolean;
 }
 
 /** `others`: why each entry before the chosen one, or every entry, does not count: "rack1-07 is in use by machine …". */
@@ -23,16 +23,15 @@ export function chooseInventory(pool: Pool, view: AllocationView): Allocation {
   for (const name of members) {
     const object = view.inventory(name);
     const availability = availabilityOf(object, { name: pool.name, members, poolExists: (other) => view.poolExists(other) });
-    const promised = view.promisedTo(name);
     if (!availability.available) others.push(`${name} ${availability.reason}`);
-    else if (promised !== undefined) others.push(`${name} is being claimed by machine ${promised}`);
+    else if (view.isPromised(name)) others.push(`${name} is being claimed by another machine`);
     else if (object !== undefined) return { chosen: parseInventory(object), others };
   }
   return { chosen: undefined, others };
 }
 
 /** How many of the pool's entries are registered, and how many of these could be taken now. */
-export function countInventories(pool: Pool, view: Omit<AllocationView, "promisedTo">): { total: number; available: number } {
+export function countInventories(pool: Pool, view: Omit<AllocationView, "isPromised">): { total: number; available: number } {
   const members = pool.entries.map(({ name }) => name);
   const registered = members.map((name) => view.inventory(name)).filter((object) => object !== undefined);
   const free = registered.filter((object) => availabilityOf(object, { name: pool.name, members, poolExists: (other) => view.poolExists(other) }).available);

@@ -41,7 +41,7 @@ export class PoolReconciler implements Reconciler {
         await annotate(this.#cluster, inventory, { [allocationAnnotations.pool]: null }, signal);
     }
     if (object === undefined || pool === undefined) return {};
-    const view: Omit<AllocationView, "promisedTo"> = {
+    const view: Omit<AllocationView, "isPromised"> = {
       inventory: (member) => inventories.get(`${namespace}/${member}`),
       poolExists: (other) => pools.get(`${namespace}/${other}`) !== undefined,
     };

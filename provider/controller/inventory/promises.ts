@@ -7,7 +7,7 @@ const PROMISE_MS = 10_000;
 
 export class Promises {
   readonly #clock: Clock;
-  readonly #promises = new Map<string, { machine: string; uid: string; until: number }>();
+  readonly #promises = new Map<string, { uid: string; until: number }>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -17,21 +17,19 @@ export class Promises {
   set(machine: BaremetalMachine, inventory: string | undefined): void {
     for (const [key, { uid }] of this.#promises) if (uid === machine.uid) this.#promises.delete(key);
     if (inventory === undefined) return;
-    this.#promises.set(`${machine.namespace}/${inventory}`, { machine: machine.name, uid: machine.uid, until: this.#clock.now() + PROMISE_MS });
+    this.#promises.set(`${machine.namespace}/${inventory}`, { uid: machine.uid, until: this.#clock.now() + PROMISE_MS });
   }
 
-  /** Which other machine has chosen an inventory, as far as this process and the machines in view know. */
-  toOthers(machine: BaremetalMachine, machines: Iterable<BaremetalMachine>): (inventory: string) => string | undefined {
-    const chosen = new Map<string, string>();
+  /** Whether another machine has chosen an inventory, as far as this process and the machines in view know. */
+  toOthers(machine: BaremetalMachine, machines: Iterable<BaremetalMachine>): (inventory: string) => boolean {
+    const chosen = new Set<string>();
     for (const other of machines) {
-      if (other.inventory !== undefined && other.namespace === machine.namespace && other.uid !== machine.uid && !other.deleting) {
-        chosen.set(other.inventory.name, other.name);
-      }
+      if (other.inventory !== undefined && other.namespace === machine.namespace && other.uid !== machine.uid && !other.deleting)
+        chosen.add(other.inventory.name);
     }
     return (inventory) => {
       const promise = this.#promises.get(`${machine.namespace}/${inventory}`);
-      if (promise !== undefined && promise.uid !== machine.uid && promise.until > this.#clock.now()) return promise.machine;
-      return chosen.get(inventory);
+      return chosen.has(inventory) || (promise !== undefined && promise.uid !== machine.uid && promise.until > this.#clock.now());
     };
   }
 }

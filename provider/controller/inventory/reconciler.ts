@@ -123,7 +123,7 @@ export class BaremetalMachineReconciler implements Reconciler {
         : chooseInventory(pool, {
             inventory: (name) => stores.of(machineInventories).get(`${machine.namespace}/${name}`),
             poolExists,
-            promisedTo: this.#promises.toOthers(machine, this.#machines()),
+            isPromised: this.#promises.toOthers(machine, this.#machines()),
           });
     return {
       now: clock.now(),

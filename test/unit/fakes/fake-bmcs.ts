@@ -26,7 +26,8 @@ export class FakeBmcs implements BmcAccess {
 
   at(address: string): FakeBmc {
     let bmc = this.#bmcs.get(address);
-    if (bmc === undefined) this.#bmcs.set(address, (bmc = { power: "on", shown: undefined, fault: undefined, ignoresOff: false, ignoresOn: false, actions: [], reads: 0 }));
+    if (bmc === undefined)
+      this.#bmcs.set(address, (bmc = { power: "on", shown: undefined, fault: undefined, ignoresOff: false, ignoresOn: false, actions: [], reads: 0 }));
     return bmc;
   }
 

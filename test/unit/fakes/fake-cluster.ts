@@ -58,7 +58,14 @@ interface Fault {
   left: number;
 }
 
-const withoutStatusSubresource = new Set(["secrets", "configmaps", "serviceaccounts", "events", "leases.coordination.k8s.io", "customresourcedefinitions.apiextensions.k8s.io"]);
+const withoutStatusSubresource = new Set([
+  "secrets",
+  "configmaps",
+  "serviceaccounts",
+  "events",
+  "leases.coordination.k8s.io",
+  "customresourcedefinitions.apiextensions.k8s.io",
+]);
 const writes = new Set<FakeVerb>(["create", "replace", "patch", "apply", "delete"]);
 
 const statusOf: Partial<Record<ClusterErrorKind, number>> = {
@@ -130,7 +137,11 @@ export class FakeCluster implements Cluster {
   seed(kind: ResourceKind, object: { metadata: ObjectMeta; [field: string]: unknown }): LiveObject {
     const complete: KubernetesObject = { ...object, apiVersion: apiVersionOf(kind), kind: kind.kind };
     const existing = this.#of(kind).get(keyOf(complete));
-    return this.#store(kind, { ...structuredClone(complete), metadata: { ...this.#born(complete), ...structuredClone(complete.metadata) } }, existing === undefined ? "ADDED" : "MODIFIED");
+    return this.#store(
+      kind,
+      { ...structuredClone(complete), metadata: { ...this.#born(complete), ...structuredClone(complete.metadata) } },
+      existing === undefined ? "ADDED" : "MODIFIED",
+    );
   }
 
   /** The stored object, without counting as a request. */
@@ -217,7 +228,8 @@ export class FakeCluster implements Cluster {
 
   async create(kind: ResourceKind, object: KubernetesObject, options: WriteOptions = {}): Promise<LiveObject> {
     return this.#request(this.#writeOf("create", kind, object.metadata, options, object), () => {
-      if (this.#of(kind).has(keyOf(object))) throw fakeError("alreadyExists", `POST ${qualifiedName(kind)}`, `${kind.plural} "${object.metadata.name}" already exists`);
+      if (this.#of(kind).has(keyOf(object)))
+        throw fakeError("alreadyExists", `POST ${qualifiedName(kind)}`, `${kind.plural} "${object.metadata.name}" already exists`);
       const metadata = { ...structuredClone(object.metadata), ...this.#born(object) };
       const stored = { ...structuredClone(object), metadata };
       if (this.#hasStatus(kind)) Reflect.deleteProperty(stored, "status");
@@ -227,7 +239,10 @@ export class FakeCluster implements Cluster {
 
   async replace(kind: ResourceKind, object: KubernetesObject, options: WriteOptions = {}): Promise<LiveObject> {
     return this.#request(this.#writeOf("replace", kind, object.metadata, options, object), () =>
-      this.#change(kind, keyOf(object), options, object.metadata, (old) => ({ ...structuredClone(object), metadata: { ...old.metadata, ...structuredClone(object.metadata) } })),
+      this.#change(kind, keyOf(object), options, object.metadata, (old) => ({
+        ...structuredClone(object),
+        metadata: { ...old.metadata, ...structuredClone(object.metadata) },
+      })),
     );
   }
 
@@ -327,7 +342,8 @@ export class FakeCluster implements Cluster {
     const fault = this.#faults.find((candidate) => candidate.left > 0 && candidate.matches(request));
     if (fault !== undefined) fault.left--;
     if (fault !== undefined && !fault.after) throw fault.error;
-    if (request.verb !== "discover" && this.#unserved.has(request.resource)) throw fakeError("kindNotServed", request.verb, "the server could not find the requested resource");
+    if (request.verb !== "discover" && this.#unserved.has(request.resource))
+      throw fakeError("kindNotServed", request.verb, "the server could not find the requested resource");
     const result = effect();
     if (request.write) await this.after?.(request);
     await Promise.resolve();
@@ -349,7 +365,7 @@ export class FakeCluster implements Cluster {
   #of(kind: ResourceKind): Map<string, LiveObject> {
     const resource = qualifiedName(kind);
     let objects = this.#objects.get(resource);
-    if (objects === undefined) this.#objects.set(resource, (objects = new Map()));
+    if (objects === undefined) this.#objects.set(resource, (objects = new Map<string, LiveObject>()));
     if (!this.#kinds.has(`${resource}/${kind.version}`)) this.#kinds.set(`${resource}/${kind.version}`, kind);
     return objects;
   }
@@ -438,7 +454,10 @@ export class FakeCluster implements Cluster {
 
   #store(kind: ResourceKind, object: KubernetesObject, type: Happening["type"]): LiveObject {
     this.#version++;
-    const stored: LiveObject = { ...structuredClone(object), metadata: { ...this.#born(object), ...structuredClone(object.metadata), resourceVersion: String(this.#version) } };
+    const stored: LiveObject = {
+      ...structuredClone(object),
+      metadata: { ...this.#born(object), ...structuredClone(object.metadata), resourceVersion: String(this.#version) },
+    };
     if (type === "DELETED") this.#of(kind).delete(keyOf(stored));
     else this.#of(kind).set(keyOf(stored), stored);
     this.#happenings.push({ resourceVersion: this.#version, resource: qualifiedName(kind), type, object: structuredClone(stored) });

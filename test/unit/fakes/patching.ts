@@ -19,7 +19,7 @@ const mergeKeys: Record<string, string> = { conditions: "type", addresses: "type
 function mergeList(field: string, old: unknown, patch: unknown[]): unknown[] {
   const key = mergeKeys[field];
   if (key === undefined || !Array.isArray(old)) return patch;
-  const merged: unknown[] = [...old];
+  const merged: unknown[] = old.map((item: unknown) => item);
   for (const item of patch) {
     const at = merged.findIndex((candidate) => isRecord(candidate) && isRecord(item) && candidate[key] === item[key]);
     if (at < 0) merged.push(item);

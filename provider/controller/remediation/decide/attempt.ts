@@ -113,7 +113,7 @@ function begin(draft: Draft): void {
   const number = (draft.status.attempts ?? 0) + 1;
   const hold = newHold(draft, "reboot", number);
   if (!remediation.finalizer) draft.act({ type: "addFinalizer" });
-  draft.act({ type: "writeHold", hold }, { type: "askOff", hold });
+  draft.act({ type: "writeHold", hold });
   countAttempt(draft, number);
   draft.status.lastRemediated = hold.askedAt;
   draft.status.host = { name: host.name, uid: host.uid };
@@ -128,7 +128,9 @@ function begin(draft: Draft): void {
   draft.condition("Succeeded", "False", "Repairing", `attempt ${number} is under way`);
   draft.step("PowerOffAsked", `attempt ${number}: host ${host.name} is held and asked to power off`);
   draft.progress(true, "PoweringOff", `waiting for host ${host.name} to be proven off`);
+  // The count of attempts stands on two objects before the call: one of them may be lost to a person.
   draft.commitStatus();
+  draft.act({ type: "askOff", hold });
   draft.checkIn(Math.min(POLL_MS, Math.max(1, draft.policy.offConfirmationMs)));
 }
 

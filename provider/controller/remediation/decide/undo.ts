@@ -50,7 +50,7 @@ function undoOff(draft: Draft, hold: PowerHold, cause: Cause): void {
   const { power } = snapshot;
   const attempt = draft.attempt();
   const host = snapshot.host?.name ?? "";
-  if (hold.wasOn === true && hold.attempt === 1 && power.complete && power.off?.mayHaveHappened !== true) {
+  if (hold.wasOn === true && hold.attempt === 1 && hold.fence === undefined && power.complete && power.off?.mayHaveHappened !== true) {
     draft.step("HoldDropped", `${words[cause]}; host ${host} had not been asked to power off`);
     draft.act({ type: "dropHold" });
     leave(draft, cause, false);
@@ -192,8 +192,8 @@ function leave(draft: Draft, cause: Cause, keepsHold: boolean): void {
   if (cause === "Stopped" || cause === "Resumed") {
     draft.phase = escalated ? "Deleting machine" : undefined;
     draft.progress(false, cause === "Stopped" ? "Stopped" : "Undone", `${words[cause]}; nothing is under way`);
-  } else if (!escalated) {
-    draft.phase = "Failed";
+  } else {
+    if (!escalated) draft.phase = "Failed";
     draft.progress(false, cause === "MachineGone" ? "HostMismatch" : cause, words[cause]);
   }
 }
