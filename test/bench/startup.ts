@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
+import { CONTROLLER_COMMAND } from "../../sdk/nodejs/src/controllerObjects.ts";
 import { until } from "../testbed/wait.ts";
 import { startQuietApiServer } from "./quiet-api-server.ts";
 import type { Figure } from "./report.ts";
@@ -49,10 +50,14 @@ async function controller(): Promise<{ startMs: number; restMegabytes: number }>
   try {
     for (let round = 0; round < ROUNDS; round++) {
       const began = performance.now();
-      const child = spawn(process.execPath, [join(dist, "controller.cjs"), "--controllers=remediation,inventory", "--namespaces=default"], {
-        stdio: "ignore",
-        env: { ...process.env, KUBECONFIG: kubeconfig, POD_NAME: "bench", POD_NAMESPACE: "default", POD_IP: address },
-      });
+      const child = spawn(
+        process.execPath,
+        [...CONTROLLER_COMMAND.slice(1, -1), join(dist, "controller.cjs"), "--controllers=remediation,inventory", "--namespaces=default"],
+        {
+          stdio: "ignore",
+          env: { ...process.env, KUBECONFIG: kubeconfig, POD_NAME: "bench", POD_NAMESPACE: "default", POD_IP: address },
+        },
+      );
       const exited = new Promise((settle) => child.on("exit", settle));
       await until("the controller to answer /healthz", async () => (await fetch(`http://${address}:8080/healthz`)).ok, { intervalMs: 5, timeoutMs: 20_000 });
       starts.push(performance.now() - began);

@@ -49,8 +49,10 @@ function listOf(value: string | string[] | undefined): string[] {
 function clientOf(request: IncomingMessage): Client & { certified: boolean } {
   const userAgent = request.headers["user-agent"] ?? "";
   const { socket } = request;
-  if (socket instanceof TLSSocket && socket.authorized) {
-    const { subject } = socket.getPeerCertificate();
+  // A resumed session of a client without a certificate counts as authorized too.
+  const certificate = socket instanceof TLSSocket && socket.authorized ? socket.getPeerX509Certificate() : undefined;
+  if (certificate !== undefined) {
+    const { subject } = certificate.toLegacyObject();
     return { user: listOf(subject.CN)[0] ?? "", groups: listOf(subject.O), userAgent, certified: true };
   }
   const payload = /^Bearer [^.]+\.([^.]+)\./.exec(request.headers.authorization ?? "")?.[1];

@@ -30,7 +30,7 @@ describe("RemediationController", () => {
     assert.equal(field(deployment, "spec", "replicas"), 1);
     const [container] = field(deployment, "spec", "template", "spec", "containers") as [Inputs];
     assert.equal(container["image"], image);
-    assert.deepEqual(container["command"], ["node", "/app/controller.cjs"]);
+    assert.deepEqual(container["command"], ["node", "--max-semi-space-size=1", "--optimize-for-size", "/app/controller.cjs"]);
     assert.deepEqual(container["args"], ["--controllers=remediation", "--namespaces=cpaas-system", "--settings=pulumi-baremetal-system/pulumi-baremetal"]);
     assert.deepEqual(
       (container["env"] as Inputs[]).map(({ name }) => name),
