@@ -14,6 +14,8 @@ export interface DemoOptions {
   controllerReplicas: number;
   /** Lets the host of the first repair never power on again. */
   leaveFault: boolean;
+  /** Done once the Pulumi CLI and its plugins are built. */
+  pulumi: Promise<void>;
 }
 
 const POOL = ["edge-w1", "edge-w2", "edge-w3", "edge-w4", "edge-w5", "edge-w6"];
@@ -41,7 +43,7 @@ class Demo {
 
   async #up(): Promise<RunResult> {
     const result = await this.#pulumi("up");
-    assert.equal(result.exitCode, 0, `pulumi up failed:\n${result.stderr}`);
+    assert.equal(result.exitCode, 0, "pulumi up failed, see its output above");
     return result;
   }
 
@@ -262,7 +264,7 @@ class Demo {
   async destroy(): Promise<void> {
     const { bed, observe } = this.scene;
     const result = await this.#pulumi("destroy");
-    assert.equal(result.exitCode, 0, `pulumi destroy failed:\n${result.stderr}`);
+    assert.equal(result.exitCode, 0, "pulumi destroy failed, see its output above");
     const inventories = await observe.inventories();
     assert.equal(inventories.length, 7);
     for (const { name, state, owner, pool, held } of inventories) {
@@ -293,7 +295,7 @@ function shown({ stdout, stderr }: CommandResult): string {
 
 export async function tell(story: Story, options: DemoOptions): Promise<void> {
   const scene = await story.step("A real control plane, Cluster API, and seven servers with their BMCs", async () => {
-    const set = await setScene();
+    const set = await setScene({ pulumi: options.pulumi });
     story.tell(`KUBECONFIG=${set.bed.management.kubeconfigPath}`);
     const names = Array.from({ length: 7 }, (_, index) => serverName(index + 1));
     await until("all servers to register", async () => (await set.observe.inventories()).length === names.length);

@@ -1,5 +1,4 @@
 /** The real Pulumi CLI for tests and the demo: own home, file backend, passphrase, and nothing fetched from anywhere. */
-import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
@@ -9,6 +8,7 @@ import { fileURLToPath } from "node:url";
 
 import { z } from "zod";
 
+import { spawnReaped } from "../testbed/processes.ts";
 import { binaryPath } from "../toolchain/build.mjs";
 
 const repository = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
@@ -130,9 +130,6 @@ export class PulumiProject {
   readonly #env: NodeJS.ProcessEnv;
   readonly #temporary: boolean;
   readonly #running = new Set<ChildProcess>();
-  readonly #kill = (): void => {
-    for (const child of this.#running) killGroup(child);
-  };
   #runs = 0;
 
   private constructor(options: ProjectOptions) {
@@ -141,7 +138,8 @@ export class PulumiProject {
     this.#temporary = options.workDirectory === undefined;
     this.workDirectory = options.workDirectory ?? mkdtempSync(join(tmpdir(), "pulumi-baremetal-cli-"));
     const backend = join(this.workDirectory, "state");
-    mkdirSync(backend, { recursive: true });
+    const temporary = join(this.workDirectory, "tmp");
+    for (const folder of [backend, temporary]) mkdirSync(folder, { recursive: true });
     this.#env = {
       ...process.env,
       PULUMI_HOME: join(this.workDirectory, "home"),
@@ -150,12 +148,14 @@ export class PulumiProject {
       PULUMI_SKIP_UPDATE_CHECK: "true",
       PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
       PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK: "true",
+      // The Kubernetes provider leaves copies of its kubeconfig in the temporary folder.
+      TMPDIR: temporary,
+      NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"),
       // Makes the flag for the event log available.
       PULUMI_DEBUG_COMMANDS: "true",
       PATH: pathOfCli(),
       ...options.env,
     };
-    process.on("exit", this.#kill);
   }
 
   /** A project with a fresh stack. */
@@ -213,8 +213,7 @@ export class PulumiProject {
 
   /** Ends what still runs and removes the temporary folder. */
   close(): void {
-    this.#kill();
-    process.off("exit", this.#kill);
+    for (const child of this.#running) child.kill("SIGKILL");
     if (this.#temporary) rmSync(this.workDirectory, { recursive: true, force: true });
   }
 
@@ -241,28 +240,22 @@ export class PulumiProject {
   }
 
   async #spawn(args: readonly string[], options: RunOptions): Promise<CommandResult> {
-    // A process group of its own, so that the engine's language host and plugins end with it.
-    const child = spawn(join(dirname(binaryPath("pulumi")), "pulumi"), args, {
-      cwd: this.directory,
-      env: this.#env,
-      stdio: ["ignore", "pipe", "pipe"],
-      detached: true,
-    });
+    const child = spawnReaped(join(dirname(binaryPath("pulumi")), "pulumi"), args, "pipe", { cwd: this.directory, env: this.#env });
     this.#running.add(child);
     let stdout = "";
     let stderr = "";
-    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    child.stdout?.setEncoding("utf8").on("data", (text: string) => {
       stdout += text;
       options.onOutput?.(text);
     });
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       stderr += text;
       options.onOutput?.(text);
     });
     const timeoutMs = options.timeoutMs ?? 15 * 60_000;
     return new Promise<CommandResult>((done, fail) => {
       const timer = setTimeout(() => {
-        killGroup(child);
+        child.kill("SIGKILL");
         fail(new Error(`pulumi ${args[0] ?? ""} did not end within ${timeoutMs / 1000} s:\n${stdout}${stderr}`));
       }, timeoutMs);
       child.on("error", fail);
@@ -272,14 +265,5 @@ export class PulumiProject {
         done({ exitCode: code ?? 1, stdout, stderr });
       });
     });
-  }
-}
-
-function killGroup(child: ChildProcess): void {
-  if (child.pid === undefined || child.exitCode !== null) return;
-  try {
-    process.kill(-child.pid, "SIGKILL");
-  } catch {
-    // It ended in between.
   }
 }

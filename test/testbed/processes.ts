@@ -8,11 +8,20 @@ import { until } from "./wait.ts";
 import type { WaitOptions } from "./wait.ts";
 
 /**
- * The child runs in a process group of its own, beside a shell that reads from a pipe whose other end only we hold. When we end, even by
- * SIGKILL, the pipe closes and the shell kills its group. Its own membership keeps the group's number from being given to another process.
- * The group also keeps a terminal's Ctrl-C away from the child: the order of stopping matters.
+ * The child runs in a session of its own, beside a shell that reads from a pipe whose other end only we hold. When we end, even by
+ * SIGKILL, the pipe closes and the shell kills its session: the child, and what it had started in process groups of their own, as the
+ * Pulumi CLI does with its plugins. The shell's own membership keeps the session's number from being given to another process.
+ * The session also keeps a terminal's Ctrl-C away from the child: the order of stopping matters.
  */
-const REAPER = '(read -r _ <&3; kill -KILL -$$) & exec "$@" 3<&-';
+const REAPER = `(
+  read -r _ <&3
+  read -r me _ < /proc/self/stat
+  for stat in /proc/[0-9]*/stat; do
+    { read -r pid rest < "$stat"; } 2>/dev/null || continue
+    set -- \${rest##*) }
+    [ "$4" = $$ ] && [ "$pid" != "$me" ] && kill -KILL "$pid"
+  done 2>/dev/null
+) & exec "$@" 3<&-`;
 const TAIL_BYTES = 3000;
 const DEFAULT_GRACE_MS = 10_000;
 
@@ -61,6 +70,25 @@ function describe(exit: Exit): string {
   return exit.signal === undefined ? `exit code ${exit.code}` : exit.signal;
 }
 
+/** A child that ends with us, and with everything it has started, once it has ended itself. `output` receives standard output and error. */
+export function spawnReaped(
+  command: string,
+  args: readonly string[],
+  output: number | "pipe",
+  options: { env?: NodeJS.ProcessEnv; cwd?: string },
+): ChildProcess {
+  const child = spawn("/bin/sh", ["-c", REAPER, basename(command), command, ...args], {
+    ...options,
+    detached: true,
+    stdio: ["ignore", output, output, "pipe"],
+  });
+  const lifeline = child.stdio[3];
+  // Of no interest: the other end goes away with the session.
+  lifeline?.on("error", () => undefined);
+  child.once("exit", () => lifeline?.destroy());
+  return child;
+}
+
 class Child implements RunningProcess {
   readonly name: string;
   readonly logPath: string;
@@ -74,9 +102,7 @@ class Child implements RunningProcess {
     this.logPath = options.logPath;
     const log = openSync(options.logPath, "a");
     try {
-      this.#child = spawn("/bin/sh", ["-c", REAPER, basename(options.command), options.command, ...options.args], {
-        detached: true,
-        stdio: ["ignore", log, log, "pipe"],
+      this.#child = spawnReaped(options.command, options.args, log, {
         ...(options.environment === undefined ? {} : { env: options.environment }),
         ...(options.directory === undefined ? {} : { cwd: options.directory }),
       });
@@ -86,14 +112,9 @@ class Child implements RunningProcess {
     const { pid } = this.#child;
     if (pid === undefined) throw new Error(`${options.name} cannot be started: no process could be made`);
     this.pid = pid;
-    const lifeline = this.#child.stdio[3];
-    // Of no interest: the other end goes away with the group.
-    lifeline?.on("error", () => undefined);
     this.exited = new Promise((resolve) => {
       this.#child.once("exit", (code, signal) => {
         this.exit = { code: code ?? undefined, signal: signal ?? undefined };
-        // Ends the reaper, and with it whatever the child itself had started.
-        lifeline?.destroy();
         resolve(this.exit);
       });
     });

@@ -29,6 +29,8 @@ export interface SceneOptions {
   powerDelayMs?: number;
   /** Lets the controller's Pods reach the management API through its fault proxy. */
   controllerThroughProxy?: boolean;
+  /** Awaited before the project is made, where the Pulumi CLI may still be building. */
+  pulumi?: Promise<void>;
 }
 
 export interface Scene {
@@ -79,6 +81,7 @@ export async function setScene(options: SceneOptions = {}): Promise<Scene> {
       files: { "/app/controller.cjs": join(repository, "sdk/nodejs/dist/controller.cjs") },
       ...(options.controllerThroughProxy === true ? { server: bed.management.proxy.server } : {}),
     });
+    await options.pulumi;
     const project = await PulumiProject.create({ directory: repository, env: { KUBECONFIG: bed.management.kubeconfigPath } });
     ends.push(() => {
       project.close();

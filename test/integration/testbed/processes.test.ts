@@ -53,6 +53,16 @@ describe("processes of the bed", function () {
     await until("the grandchild to be gone", () => !runs(grandchild), { timeoutMs: 5000 });
   });
 
+  it("end with what they had started in process groups of their own, as the Pulumi CLI does with plugins", async () => {
+    const logPath = join(directory, "log");
+    const start = "import os, subprocess; print(subprocess.Popen(['sleep', '1000'], preexec_fn=os.setpgrp).pid)";
+    const child = startProcess({ name: "grouping", command: "python3", args: ["-c", start], logPath });
+    await child.exited;
+    const grandchild = Number(readFileSync(logPath, "utf8"));
+    assert.ok(grandchild > 0);
+    await until("the grandchild to be gone", () => !runs(grandchild), { timeoutMs: 5000 });
+  });
+
   it("are killed when they do not end within the grace period, even when stopped", async () => {
     const child = startProcess({
       name: "deaf",
