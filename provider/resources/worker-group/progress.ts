@@ -77,7 +77,9 @@ export function rolloutProgress(view: GroupView, target: Target): Observation {
   const held = view.machines.length < target.replicas ? view.sets.find(({ name }) => sets.has(name)) : undefined;
   const blocked = held === undefined ? undefined : conditionOf(held.conditions, "ScalingUp");
   if (blocked?.status === "True" && blocked.message !== undefined && blocked.message !== "") lines.push(blocked.message);
-  return { done, line: [`${good.length} of ${target.replicas} machines ready`, ...lines].join("; "), progress: traceOf(view) };
+  // Of a rollout, the machines that still run as they were are not the ones waited for.
+  const what = view.machines.every(isCurrent) ? "machines ready" : "machines replaced and ready";
+  return { done, line: [`${good.length} of ${target.replicas} ${what}`, ...lines].join("; "), progress: traceOf(view) };
 }
 
 /** Who would have to act, where machines wait for a controller that does not show itself. */

@@ -76,12 +76,16 @@ describe("progress of a group", () => {
     ],
     ["its Node has not joined", joining({}), "1: host a runs, its Node has not joined"],
     ["its Node is not ready", joining({ nodeName: "w1" }), "1: host a, Node w1 is not ready"],
-    ["it is of the old template", machine("1", "a", { setName: "old" }), "1: waits to be replaced"],
     ["it goes", joining({ deleting: true, on: on({ phase: "Preparing", deleting: true }) }), "1: being removed, host a Preparing"],
   ] as const) {
     it(`says of a machine that ${what}`, () =>
       assert.equal(rolloutProgress(view({ machines: [one, machine("2", "b")] }), target).line, `1 of 2 machines ready; ${words}`));
   }
+
+  it("counts the replaced ones of a rollout, not those that still run as they were", () => {
+    const rolling = view({ sets: [set("set"), old], machines: [machine("1", "a", { setName: "old" }), machine("2", "b")] });
+    assert.equal(rolloutProgress(rolling, target).line, "1 of 2 machines replaced and ready; 1: waits to be replaced");
+  });
 
   it("says what holds a MachineSet back", () => {
     const message = "Scaling up from 0 to 1 replicas is blocked because: KubeadmVersionSkew";
