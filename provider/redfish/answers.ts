@@ -11,6 +11,8 @@ export interface Answer {
   path: string;
   /** Parsed JSON, or `undefined` where the body is none. */
   body: unknown;
+  /** Milliseconds for which the BMC is left alone, where it said that it is busy. */
+  leaveAloneMs?: number | undefined;
 }
 
 const RETRY_AFTER_MINIMUM_MS = 1_000;
@@ -19,6 +21,10 @@ const SHOWN_MESSAGE_LENGTH = 200;
 
 /** Message ids with which a BMC says that the account has to change its password first. */
 const passwordChangeIds = new Set(["PasswordChangeRequired"]);
+/** Message ids with which a BMC says that it cannot do that just yet. */
+const notReadyIds = new Set(["InvalidOperationForSystemState", "UnableToModifyDuringSystemPOST", "ResourceNotReady", "ServerNotReady"]);
+/** Message ids with which a BMC says that what was asked has to be paid for first. */
+const licenceIds = new Set(["LicenseRequired", "LicenseNotFound", "LicenseKeyRequired", "InsufficientLicense", "NotLicensed", "NotSupportedOnLicense"]);
 /** Message ids with which a BMC says that it does not know the value of ResetType. */
 const unsupportedIds = new Set([
   "ActionNotSupported",
@@ -52,8 +58,17 @@ function messagesOf(body: unknown): { MessageId?: string | undefined; Message?: 
   return [...(error?.["@Message.ExtendedInfo"] ?? []), ...(parsed.data["@Message.ExtendedInfo"] ?? []), ...own];
 }
 
+/** Whether the same is worth asking again in a moment. */
+export function isNotReady(answer: Answer): boolean {
+  return messageIdsOf(answer.body).some((id) => notReadyIds.has(id));
+}
+
+export function wantsNewPassword(answer: Answer): boolean {
+  return answer.status === 403 && messageIdsOf(answer.body).some((id) => passwordChangeIds.has(id));
+}
+
 function kindOf(status: number, ids: readonly string[]): BmcErrorKind {
-  if (ids.some((id) => passwordChangeIds.has(id))) return "forbidden";
+  if (ids.some((id) => passwordChangeIds.has(id) || licenceIds.has(id))) return "forbidden";
   switch (status) {
     case 400:
       return ids.some((id) => unsupportedIds.has(id)) ? "unsupported" : "conflict";
@@ -79,20 +94,24 @@ function kindOf(status: number, ids: readonly string[]): BmcErrorKind {
   }
 }
 
+/** What a person has to do, where that is known. */
+function adviceFor(status: number, ids: readonly string[]): string {
+  if (ids.some((id) => passwordChangeIds.has(id))) return "; the account must change its password first";
+  if (ids.some((id) => licenceIds.has(id))) return "; the BMC lacks a licence for it";
+  return status === 504 ? "; the BMC itself hangs, reset it by its own means if that goes on" : "";
+}
+
 /** `secrets` are blotted out should the BMC repeat one of them in what it says. */
-export function errorOfAnswer(address: string, request: string, answer: Answer, now: number, secrets: readonly string[]): BmcError {
+export function errorOfAnswer(address: string, request: string, answer: Answer, secrets: readonly string[]): BmcError {
   const ids = messageIdsOf(answer.body);
   const said = messagesOf(answer.body).find(({ Message }) => Message !== undefined && Message !== "")?.Message;
   let text = said === undefined ? "" : `: ${said}`;
   for (const secret of secrets) if (secret !== "") text = text.replaceAll(secret, "***");
   text = text.replaceAll(/\p{Cc}+/gu, " ").slice(0, SHOWN_MESSAGE_LENGTH);
-  const kind = kindOf(answer.status, ids);
-  const advice = kind === "forbidden" && ids.some((id) => passwordChangeIds.has(id)) ? "; the account must change its password first" : "";
-  const wait = retryAfterMs(answer.headers["retry-after"], now);
   return new BmcError(
-    kind,
+    kindOf(answer.status, ids),
     address,
-    `BMC ${address}: ${request} was answered ${answer.status}${text}${advice}`,
-    wait === undefined ? {} : { retryAfterMs: wait },
+    `BMC ${address}: ${request} was answered ${answer.status}${text}${adviceFor(answer.status, ids)}`,
+    answer.leaveAloneMs === undefined ? {} : { retryAfterMs: answer.leaveAloneMs },
   );
 }

@@ -7,8 +7,24 @@ export interface BmcTarget {
   password: string;
   /** PEM bundle that the BMC's certificate must chain to; the system's when absent. */
   certificateAuthority?: string;
+  /** SHA-256 of the BMC's own certificate, hexadecimal with or without colons; takes the place of any authority. */
+  certificateFingerprint?: string;
   /** Turns certificate verification off; an explicit and visible choice. */
   insecure?: boolean;
+  /** Also speaks TLS 1.0 and 1.1 and their ciphers; an explicit choice for BMCs that know nothing newer. Off by default. */
+  legacyTls?: boolean;
+  /** `auto` (default): a session, and Basic where there is none to be had. */
+  authentication?: AuthenticationMode;
+  /** Hardware that the System has to be: picks one of several, and is checked before each action. */
+  expected?: HardwareIdentity;
+}
+
+export type AuthenticationMode = "auto" | "session" | "basic";
+
+export interface HardwareIdentity {
+  /** In either byte order. */
+  uuid?: string;
+  serialNumber?: string;
 }
 
 /** One reading of `PowerState`. Only the literal `Off` is off: transitional, empty and unknown values are `other`. */
@@ -24,7 +40,7 @@ export interface PowerReading {
 
 /**
  * - `unreachable`, `timeout`: no answer; an action may or may not have happened
- * - `untrusted`: the certificate was refused before any credential was sent
+ * - `untrusted`: certificate or TLS version was refused before any credential was sent
  * - `unauthorized`: credentials refused, or not tried again after two refusals until they change or an hour has passed
  * - `forbidden`: account lacks the right, must change its password, or a licence is missing
  * - `conflict`: refused in the present state; read the state and decide again
@@ -76,6 +92,8 @@ export interface Bmc {
   on(signal?: AbortSignal): Promise<void>;
   /** Whether ForceOff and On are offered; `PowerCycle` only matters where ForceOff is not. */
   resetTypes(signal?: AbortSignal): Promise<readonly string[]>;
+  /** Asks for a reboot where ForceOff is not offered, and is `unsupported` where it is. Never a fence: off is not seen. */
+  powerCycle?(signal?: AbortSignal): Promise<void>;
 }
 
 /** Hands out BMCs; those of one address share session, spacing and breaker, whoever uses them. */

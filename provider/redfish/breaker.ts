@@ -14,27 +14,46 @@ export interface Credentials {
   password: string;
 }
 
+interface Refusals {
+  count: number;
+  at: number;
+  /** The account has to change its password: no try will help before that. */
+  passwordExpired: boolean;
+}
+
+/** All of it takes the digest of the credentials, so that no password is kept longer than its user keeps it. */
 export class AuthenticationBreaker {
   readonly #address: string;
   readonly #clock: Clock;
-  /** By digest of the credentials, so that no password is kept longer than its user keeps it. */
-  readonly #refusals = new Map<string, { count: number; at: number }>();
+  readonly #refusals = new Map<string, Refusals>();
 
   constructor(address: string, clock: Clock) {
     this.#address = address;
     this.#clock = clock;
   }
 
-  isOpen(credentials: Credentials): boolean {
-    const refused = this.#refusals.get(digest(credentials));
+  /** Whether any credentials are being left alone. */
+  get inUse(): boolean {
+    return [...this.#refusals.values()].some(({ at }) => this.#clock.now() - at < OPEN_MS);
+  }
+
+  isOpen(credentials: string): boolean {
+    const refused = this.#refusals.get(credentials);
     return refused !== undefined && refused.count >= REFUSALS_UNTIL_OPEN && this.#clock.now() - refused.at < OPEN_MS;
   }
 
-  check(credentials: Credentials): void {
-    if (this.isOpen(credentials)) throw this.error();
+  check(credentials: string): void {
+    if (this.isOpen(credentials)) throw this.error(credentials);
   }
 
-  error(): BmcError {
+  error(credentials: string): BmcError {
+    if (this.#refusals.get(credentials)?.passwordExpired === true) {
+      return new BmcError(
+        "forbidden",
+        this.#address,
+        `BMC ${this.#address}: the account must change its password first; it is not tried again for ${OPEN_MS / 60_000} minutes or until the credentials change`,
+      );
+    }
     return new BmcError(
       "unauthorized",
       this.#address,
@@ -42,13 +61,16 @@ export class AuthenticationBreaker {
     );
   }
 
-  refused(credentials: Credentials): void {
-    const key = digest(credentials);
-    this.#refusals.set(key, { count: (this.#refusals.get(key)?.count ?? 0) + 1, at: this.#clock.now() });
+  refused(credentials: string): void {
+    this.#refusals.set(credentials, { count: (this.#refusals.get(credentials)?.count ?? 0) + 1, at: this.#clock.now(), passwordExpired: false });
   }
 
-  accepted(credentials: Credentials): void {
-    this.#refusals.delete(digest(credentials));
+  passwordExpired(credentials: string): void {
+    this.#refusals.set(credentials, { count: REFUSALS_UNTIL_OPEN, at: this.#clock.now(), passwordExpired: true });
+  }
+
+  accepted(credentials: string): void {
+    this.#refusals.delete(credentials);
   }
 }
 

@@ -7,6 +7,8 @@ const optionalLink = link.optional().catch(undefined);
 
 export const serviceRoot = z.object({
   Systems: optionalLink,
+  SessionService: optionalLink,
+  AccountService: optionalLink,
   Vendor: optionalText,
   Product: optionalText,
   RedfishVersion: optionalText,
@@ -19,6 +21,7 @@ export const collection = z.object({
 });
 
 export const computerSystem = z.object({
+  "@odata.id": optionalText,
   "@odata.type": optionalText,
   "@odata.etag": optionalText,
   PowerState: z.unknown().optional(),
@@ -51,6 +54,8 @@ export const actionInfo = z.object({
 });
 
 export const manager = z.object({ FirmwareVersion: optionalText, Model: optionalText });
+
+export const accountService = z.object({ HTTPBasicAuth: optionalText });
 
 const extendedMessage = z.object({ MessageId: optionalText, Message: optionalText });
 /** Some BMCs send one object where the standard has an array. */

@@ -2,13 +2,15 @@
 import type { Answer } from "./answers.ts";
 import type { AuthenticatedConnection } from "./authentication.ts";
 import { BmcError } from "./bmc.ts";
-import type { PowerReading } from "./bmc.ts";
+import type { HardwareIdentity, PowerReading } from "./bmc.ts";
+import { identityOf, isSame } from "./identity.ts";
 import { actionInfo, collection, computerSystem } from "./models.ts";
 import type { ComputerSystem } from "./models.ts";
 
 const SHOWN_LITERAL_LENGTH = 40;
 const SHOWN_SYSTEMS = 10;
 const MAXIMUM_PAGES = 20;
+const MAXIMUM_SYSTEMS = 32;
 /** What every System has to offer where it does not say what it offers. */
 const ASSUMED_RESET_TYPES = ["On", "ForceOff"] as const;
 
@@ -30,7 +32,12 @@ export function readingOf(state: SystemState, at: number): PowerReading {
   return { power: value === "On" ? "on" : value === "Off" ? "off" : "other", literal: literal.slice(0, SHOWN_LITERAL_LENGTH), at, system: state.path };
 }
 
-/** Where the reset of this very System goes. */
+/** The System that a path is in, if it is in one. */
+function systemIn(path: string): string | undefined {
+  return /^(.*\/systems\/[^/]+)(\/|$)/i.exec(path)?.[1]?.toLowerCase();
+}
+
+/** Where the reset of this very System goes. A target that belongs to anything else is refused: it would hit a neighbour, or the BMC. */
 export function resetTarget(connection: AuthenticatedConnection, state: SystemState): string {
   const target = state.resource.Actions?.["#ComputerSystem.Reset"]?.target;
   if (target === undefined) throw refuse("unsupported", connection.address, `System ${state.path} offers no reset`);
@@ -38,27 +45,24 @@ export function resetTarget(connection: AuthenticatedConnection, state: SystemSt
   // Several hosts may hang on one chassis.
   if (path.toLowerCase().includes("/chassis/"))
     throw refuse("unsupported", connection.address, `System ${state.path} offers a reset of its chassis only (${path}), which would stop its neighbours`);
+  const own = [state.path, state.resource["@odata.id"]].flatMap((own) => (own === undefined ? [] : [systemIn(own)]));
+  if (!path.includes("/Actions/") || !own.includes(systemIn(path)))
+    throw refuse("unsupported", connection.address, `System ${state.path} names ${path} as its reset, which is no action of its own`);
   return path;
-}
-
-/** Whether the two are known to be different hardware; what either leaves out says nothing. */
-export function isOtherSystem(before: ComputerSystem, now: ComputerSystem): boolean {
-  const differs = (one: string | undefined, other: string | undefined): boolean =>
-    one !== undefined && one !== "" && other !== undefined && other !== "" && one.toLowerCase() !== other.toLowerCase();
-  return differs(before.UUID, now.UUID) || differs(before.SerialNumber, now.SerialNumber);
 }
 
 async function read(connection: AuthenticatedConnection, path: string, signal: AbortSignal | undefined): Promise<Answer> {
   const exchange = { method: "GET", path } as const;
   let answer = await connection.send(exchange, signal);
-  // A few BMCs lose sight of a resource for a moment.
+  // A few BMCs lose sight of a resource for a moment, and a few insist on the slash at the end, or on none.
   if (answer.status === 404) answer = await connection.send(exchange, signal);
+  if (answer.status === 404) answer = await connection.send({ method: "GET", path: path.endsWith("/") ? path.slice(0, -1) : `${path}/` }, signal);
   if (answer.status !== 200) throw connection.error(exchange, answer);
   return answer;
 }
 
-/** The path of the only System. */
-async function onlySystem(connection: AuthenticatedConnection, signal: AbortSignal | undefined): Promise<string> {
+/** The paths of all Systems. */
+async function systemPaths(connection: AuthenticatedConnection, signal: AbortSignal | undefined): Promise<string[]> {
   const systems = (await connection.root(signal)).Systems?.["@odata.id"];
   if (systems === undefined) throw refuse("notFound", connection.address, "its service root has no Systems");
   const members: string[] = [];
@@ -71,21 +75,39 @@ async function onlySystem(connection: AuthenticatedConnection, signal: AbortSign
     const link: string | undefined = parsed.data["Members@odata.nextLink"];
     next = link === undefined ? undefined : connection.pathOf(link, answer.path);
   }
-  const [only] = members;
-  if (only === undefined) throw refuse("notFound", connection.address, "it has no System");
-  if (members.length > 1) {
-    throw refuse(
-      "ambiguous",
-      connection.address,
-      `it has ${members.length} Systems (${members.slice(0, SHOWN_SYSTEMS).join(", ")}); name one of them in the address`,
-    );
-  }
-  return only;
+  if (next !== undefined) throw refuse("invalid", connection.address, "its collection of Systems has no end");
+  return [...new Set(members)];
 }
 
-/** Reads the System named by the address, or the only one there is. */
-export async function readSystem(connection: AuthenticatedConnection, given: string | undefined, signal?: AbortSignal): Promise<SystemState> {
-  const path = given ?? (await onlySystem(connection, signal));
+/** The only System, or the one that is the expected hardware. Their order means nothing. */
+async function findSystem(connection: AuthenticatedConnection, expected: HardwareIdentity | undefined, signal: AbortSignal | undefined): Promise<string> {
+  const paths = await systemPaths(connection, signal);
+  const [only] = paths;
+  if (only === undefined) throw refuse("notFound", connection.address, "it has no System");
+  if (paths.length === 1) return only;
+  const shown = paths.slice(0, SHOWN_SYSTEMS).join(", ");
+  if (expected === undefined) throw refuse("ambiguous", connection.address, `it has ${paths.length} Systems (${shown}); name one of them in the address`);
+  const matching: string[] = [];
+  for (const path of paths.slice(0, MAXIMUM_SYSTEMS)) {
+    if (isSame(expected, identityOf((await readSystem(connection, path, undefined, signal)).resource))) matching.push(path);
+  }
+  const [match] = matching;
+  if (match !== undefined && matching.length === 1) return match;
+  throw refuse(
+    "ambiguous",
+    connection.address,
+    `${matching.length} of its ${paths.length} Systems (${shown}) are the expected hardware; name one of them in the address`,
+  );
+}
+
+/** Reads the System named by the address, the only one there is, or the one that is the expected hardware. */
+export async function readSystem(
+  connection: AuthenticatedConnection,
+  given: string | undefined,
+  expected: HardwareIdentity | undefined,
+  signal?: AbortSignal,
+): Promise<SystemState> {
+  const path = given ?? (await findSystem(connection, expected, signal));
   const answer = await read(connection, path, signal);
   const parsed = computerSystem.safeParse(answer.body);
   const type = parsed.data?.["@odata.type"];
@@ -101,15 +123,31 @@ export async function readSystem(connection: AuthenticatedConnection, given: str
   return { path: answer.path, etag: answer.headers["etag"] ?? parsed.data["@odata.etag"], resource: parsed.data };
 }
 
-/** The reset types that the System says it offers: inline, else by its ActionInfo, else the two that all have. */
-export async function resetTypesOf(connection: AuthenticatedConnection, state: SystemState, signal?: AbortSignal): Promise<readonly string[]> {
+export interface OfferedResets {
+  types: readonly string[];
+  /** Where they were told; `assumed` where nowhere. */
+  told: "inline" | "action info" | "assumed";
+}
+
+/** The reset types that the System says it offers: inline, else by its ActionInfo, else the two that all have. `known` keeps ActionInfos by path. */
+export async function offeredResets(
+  connection: AuthenticatedConnection,
+  state: SystemState,
+  known: Map<string, readonly string[]>,
+  signal?: AbortSignal,
+): Promise<OfferedResets> {
   const reset = state.resource.Actions?.["#ComputerSystem.Reset"];
-  if (reset === undefined) return [];
+  if (reset === undefined) return { types: [], told: "inline" };
   const inline = reset["ResetType@Redfish.AllowableValues"];
-  if (inline !== undefined && inline.length > 0) return inline;
+  if (inline !== undefined && inline.length > 0) return { types: inline, told: "inline" };
   const link = reset["@Redfish.ActionInfo"];
-  if (link === undefined) return ASSUMED_RESET_TYPES;
-  const answer = await read(connection, connection.pathOf(link, state.path), signal);
-  const listed = actionInfo.safeParse(answer.body).data?.Parameters.find(({ Name }) => Name === "ResetType")?.AllowableValues;
-  return listed === undefined || listed.length === 0 ? ASSUMED_RESET_TYPES : listed;
+  if (link === undefined) return { types: ASSUMED_RESET_TYPES, told: "assumed" };
+  const path = connection.pathOf(link, state.path);
+  let listed = known.get(path);
+  if (listed === undefined) {
+    const answer = await read(connection, path, signal);
+    listed = actionInfo.safeParse(answer.body).data?.Parameters.find(({ Name }) => Name === "ResetType")?.AllowableValues ?? [];
+    known.set(path, listed);
+  }
+  return listed.length === 0 ? { types: ASSUMED_RESET_TYPES, told: "assumed" } : { types: listed, told: "action info" };
 }

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { RedfishAccess } from "../../../provider/redfish/access.ts";
 import type { RedfishBmc } from "../../../provider/redfish/access.ts";
 import { BmcError } from "../../../provider/redfish/bmc.ts";
-import type { BmcErrorKind } from "../../../provider/redfish/bmc.ts";
+import type { BmcErrorKind, BmcTarget } from "../../../provider/redfish/bmc.ts";
 import { startBmcs } from "../../testbed/bmc/bmcs.ts";
 import type { Bmcs, EmulatedBmc } from "../../testbed/bmc/bmcs.ts";
 import { createCertificateAuthority } from "../../testbed/certificates.ts";
@@ -25,15 +25,21 @@ describe("the BMCs of the test bed", function () {
   let first: EmulatedBmc;
   let second: EmulatedBmc;
 
-  const reach = (bmc: EmulatedBmc, address = bmc.address): RedfishBmc =>
-    access.bmc({ address, username: bmc.username, password: bmc.password, certificateAuthority: bmcs.certificateAuthority });
+  const newAccess = (): RedfishAccess => new RedfishAccess({ requestTimeoutMs: 1_000, spacingMs: 0, actionSpacingMs: 0 });
+  const targetOf = (bmc: EmulatedBmc, address = bmc.address): BmcTarget => ({
+    address,
+    username: bmc.username,
+    password: bmc.password,
+    certificateAuthority: bmcs.certificateAuthority,
+  });
+  const reach = (bmc: EmulatedBmc, address = bmc.address): RedfishBmc => access.bmc(targetOf(bmc, address));
 
   before(async () => {
     directory = mkdtempSync(join(tmpdir(), "bmcs-"));
     bmcs = await startBmcs({ directory, certificateAuthority: await createCertificateAuthority("bmc-ca"), hosts: ["rack1-01", "rack1-02"] });
     first = bmcs.bmc("rack1-01");
     second = bmcs.bmc("rack1-02");
-    access = new RedfishAccess({ requestTimeoutMs: 1_000, spacingMs: 0 });
+    access = newAccess();
   });
 
   after(async () => {
@@ -117,7 +123,10 @@ describe("the BMCs of the test bed", function () {
     await first.setFault({ hung: true });
     await fails(reach(first).readPower(), "timeout");
     await first.setFault({ unavailable: true });
-    await fails(reach(first).forceOff(), "busy");
+    // Through an access of its own: a BMC that was busy is left alone for a while by whoever asked.
+    const other = newAccess();
+    await fails(other.bmc(targetOf(first)).forceOff(), "busy");
+    await other.close();
     await first.setFault({ slowMs: 200 });
     const asked = Date.now();
     await reach(first).readPower();
@@ -126,9 +135,17 @@ describe("the BMCs of the test bed", function () {
     await fails(reach(first).forceOff(), "conflict");
     assert.equal(first.power(), "On");
     assert.deepEqual(first.journal().findLast((entry) => entry.event === "reset")?.status, 409);
+    // Off is read afterwards, so the lost answer is made up for; while it is not, whoever asked must know that it may have happened.
     await first.setFault({ losesAnswer: true });
+    await first.setPower({ offMs: 300 });
     await fails(reach(first).forceOff(), "unreachable");
     await until("the host to be off", () => first.power() === "Off");
+    await first.pressPower("On");
+    await first.setPower({ offMs: 0 });
+    const resets = (): number => first.journal().filter((entry) => entry.event === "reset").length;
+    const before = resets();
+    await reach(first).forceOff();
+    assert.equal(resets(), before + 1);
     await first.setFault({});
     assert.equal((await reach(first).readPower()).power, "off");
   });

@@ -70,14 +70,32 @@ describe("talking to a BMC", () => {
     assert.equal((await failure(bmc().readPower(), "busy")).retryAfterMs, 300_000);
   });
 
-  it("takes a date for the wait as well, and asks again at once where no wait is named", async () => {
+  it("takes a date for the wait as well", async () => {
     const { mock, bmc, clock } = await startBench();
     mock.answer("GET", "/Systems", { status: 503, headers: { "retry-after": new Date(clock.time + 20_000).toUTCString() } }, 1);
     const { retryAfterMs } = await failure(bmc().readPower(), "busy");
     assert.ok(retryAfterMs !== undefined && retryAfterMs > 18_000 && retryAfterMs <= 20_000, String(retryAfterMs));
     clock.time += 20_000;
-    mock.answer("GET", "/Systems", { status: 503 }, 1);
-    assert.equal((await failure(bmc().readPower(), "busy")).retryAfterMs, undefined);
+    assert.equal((await bmc().readPower()).power, "on");
+  });
+
+  it("leaves a busy BMC alone for 3, 6, 12, 24 and then 30 s where it names no wait", async () => {
+    const { mock, bmc, clock } = await startBench();
+    await bmc().readPower();
+    mock.answer("GET", "/Systems/1", { status: 503 }, 6);
+    mock.answer("GET", "/Systems", { status: 503 }, 6);
+    const waits: (number | undefined)[] = [];
+    for (let time = 0; time < 6; time += 1) {
+      const { retryAfterMs } = await failure(bmc().readPower(), "busy");
+      waits.push(retryAfterMs);
+      clock.time += (retryAfterMs ?? 0) - 1;
+      const asked = mock.log.length;
+      await failure(bmc().readPower(), "busy");
+      assert.equal(mock.log.length, asked);
+      clock.time += 1;
+    }
+    assert.deepEqual(waits, [3_000, 6_000, 12_000, 24_000, 30_000, 30_000]);
+    mock.rule((request) => (request.method === "GET" ? { status: 200, body: mock.resources[request.path.replace(/(.)\/$/, "$1")] } : undefined));
     assert.equal((await bmc().readPower()).power, "on");
   });
 
@@ -115,7 +133,7 @@ describe("talking to a BMC", () => {
     const { mock, bmc } = await startBench();
     mock.answer("GET", "/Systems/1", { status: 200, body: " ".repeat(2 * 1024 * 1024) });
     const error = await failure(bmc().readPower(), "invalid");
-    assert.match(error.message, /larger than 1048576 bytes/);
+    assert.match(error.message, /the answer is larger than a megabyte/);
   });
 
   it("says that nothing listens there, and that what listens is not TLS", async () => {
@@ -139,6 +157,8 @@ describe("talking to a BMC", () => {
     await failure(bmc({ password: "" }).readPower(), "invalid");
     await failure(bmc({ address: "ipmi://10.0.0.1" }).readPower(), "invalid");
     await failure(bmc({ certificateAuthority: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n" }).readPower(), "untrusted");
+    await failure(bmc({ certificateAuthority: "-----BEGIN CERTIFICATE-----\n!!!!\n" }).readPower(), "untrusted");
+    await failure(bmc({ certificateAuthority: "/etc/ssl/ca.crt" }).readPower(), "invalid");
     assert.deepEqual(mock.log, []);
   });
 });

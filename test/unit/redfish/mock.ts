@@ -8,28 +8,54 @@ import { BmcError } from "../../../provider/redfish/bmc.ts";
 import type { BmcErrorKind, BmcTarget } from "../../../provider/redfish/bmc.ts";
 import { createCertificateAuthority, issueCertificate } from "../../testbed/certificates.ts";
 import type { KeyPair } from "../../testbed/certificates.ts";
+import { expired, selfSigned } from "../../testbed/bmc/bad-certificates.ts";
 import { MockBmc } from "../../testbed/bmc/mock-bmc.ts";
 import type { MockBmcOptions } from "../../testbed/bmc/mock-bmc.ts";
+import type { BmcProfile } from "../../testbed/bmc/profile.ts";
 
 export const USERNAME = "operator";
 export const PASSWORD = "s3cret-pass-phrase";
 
-/** Short pauses pass at once and are added to the time; long ones are deadlines, which stay real. */
+/** Short pauses pass at once and are added to the time; long ones are deadlines, which pass when the time is advanced. */
 export class FastClock implements Clock {
   time = Date.parse("2026-01-01T00:00:00Z");
   readonly slept: number[] = [];
+  readonly #deadlines = new Set<{ at: number; pass: () => void }>();
 
   now(): number {
     return this.time;
   }
 
   async sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted();
     if (milliseconds < 5_000) {
       this.slept.push(milliseconds);
       this.time += milliseconds;
       return;
     }
-    await new Promise<void>((_resolve, reject) => signal?.addEventListener("abort", () => reject(new Error("aborted")), { once: true }));
+    await new Promise<void>((resolve, reject) => {
+      const deadline = { at: this.time + milliseconds, pass: resolve };
+      this.#deadlines.add(deadline);
+      const abort = (): void => {
+        this.#deadlines.delete(deadline);
+        reject(new Error("aborted"));
+      };
+      signal?.addEventListener("abort", abort, { once: true });
+    });
+  }
+
+  /** Deadlines that are running. */
+  get deadlines(): number {
+    return this.#deadlines.size;
+  }
+
+  advance(milliseconds: number): void {
+    this.time += milliseconds;
+    for (const deadline of this.#deadlines) {
+      if (deadline.at > this.time) continue;
+      this.#deadlines.delete(deadline);
+      deadline.pass();
+    }
   }
 }
 
@@ -41,6 +67,21 @@ export async function certificates(): Promise<{ ca: KeyPair; server: KeyPair }> 
     server: await issueCertificate(ca, { commonName: "bmc", ipAddresses: ["127.0.0.1"] }),
   }));
   return authority;
+}
+
+/** The certificate that a BMC of that profile shows. */
+async function certificateOf({ tls }: BmcProfile): Promise<KeyPair> {
+  const { ca, server } = await certificates();
+  switch (tls.certificate) {
+    case "trusted":
+      return server;
+    case "self-signed":
+      return selfSigned();
+    case "expired":
+      return expired(ca);
+    case "wrong name":
+      return issueCertificate(ca, { commonName: "bmc", dnsNames: ["another.example"] });
+  }
 }
 
 export interface Bench {
@@ -55,9 +96,16 @@ const started: Bench[] = [];
 export async function startBench(options: Partial<MockBmcOptions> = {}, redfish: RedfishOptions = {}): Promise<Bench> {
   const { ca, server } = await certificates();
   const clock = new FastClock();
-  const mock = new MockBmc({ certificate: server, username: USERNAME, password: PASSWORD, now: () => clock.now(), ...options });
+  const mock = new MockBmc({
+    certificate: options.profile === undefined ? server : await certificateOf(options.profile),
+    username: USERNAME,
+    password: PASSWORD,
+    now: () => clock.now(),
+    ...(options.profile === undefined ? { sessions: false } : {}),
+    ...options,
+  });
   await mock.start();
-  const access = new RedfishAccess({ clock, ...redfish });
+  const access = new RedfishAccess({ clock, random: () => 0, ...redfish });
   const target: BmcTarget = { address: mock.origin, username: USERNAME, password: PASSWORD, certificateAuthority: ca.certificate };
   const bench: Bench = { mock, access, clock, bmc: (overrides) => access.bmc({ ...target, ...overrides }) };
   started.push(bench);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 
-import { standardResources, systemResource } from "../../testbed/bmc/mock-bmc.ts";
+import { standardResources, systemResource } from "../../testbed/bmc/resource-tree.ts";
 import { failure, startBench, stopBenches } from "./mock.ts";
 
 const SYSTEM = "/redfish/v1/Systems/1";
@@ -108,10 +108,10 @@ describe("power over Redfish", () => {
     const { mock, bmc } = await startBench();
     mock.answer("POST", RESET, {
       status: 400,
-      body: { error: { "@Message.ExtendedInfo": [{ MessageId: "iLO.2.14.InvalidOperationForSystemState", Message: "not now" }] } },
+      body: { error: { "@Message.ExtendedInfo": [{ MessageId: "iLO.2.14.UnsupportedOperation", Message: "not now" }] } },
     });
     const error = await failure(bmc().forceOff(), "conflict");
-    assert.match(error.message, /answered 400: not now \(InvalidOperationForSystemState\); the System reads "On"/);
+    assert.match(error.message, /answered 400: not now \(UnsupportedOperation\); the System reads "On"/);
     assert.deepEqual(mock.resets, ["ForceOff"]);
   });
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
 
 import { probeBmc } from "../../../provider/redfish/probe.ts";
-import { standardResources, systemResource } from "../../testbed/bmc/mock-bmc.ts";
+import { standardResources, systemResource } from "../../testbed/bmc/resource-tree.ts";
 import { PASSWORD, USERNAME, certificates, failure, startBench, stopBenches } from "./mock.ts";
 
 describe("the System behind a BMC", () => {
@@ -55,7 +56,7 @@ describe("the System behind a BMC", () => {
     const { mock, bmc } = await startBench();
     mock.answer("GET", "/Systems/by-name", { status: 307, headers: { location: `${mock.origin}/redfish/v1/Systems/1` } });
     assert.equal((await bmc({ address: `${mock.origin}/redfish/v1/Systems/by-name` }).readPower()).system, "/redfish/v1/Systems/1");
-    assert.equal(mock.requests.at(-1)?.headers.authorization?.startsWith("Basic "), true);
+    assert.equal(mock.requests.at(-1)?.headers["authorization"]?.toString().startsWith("Basic "), true);
   });
 
   it("is not followed to another origin", async () => {
@@ -90,19 +91,25 @@ describe("the System behind a BMC", () => {
     const resources = standardResources(true);
     resources["/redfish/v1/Systems/1"] = systemResource("1", { Links: { ManagedBy: [{ "@odata.id": "/redfish/v1/Managers/bmc" }] }, SerialNumber: "SN1" });
     resources["/redfish/v1/Managers/bmc"] = { FirmwareVersion: "7.10" };
-    const { mock, clock } = await startBench({ resources });
-    const { ca } = await certificates();
+    const { mock, clock } = await startBench({ resources, sessions: true });
+    const { ca, server } = await certificates();
     const description = await probeBmc({ address: mock.origin, username: USERNAME, password: PASSWORD, certificateAuthority: ca.certificate }, { clock });
     const { at } = description.power;
     assert.deepEqual(description, {
       vendor: "Acme",
       model: "M1",
       firmware: "7.10",
+      redfishVersion: "1.15.0",
       uuid: "00000000-0000-4000-8000-000000000031",
       serialNumber: "SN1",
       resetTypes: ["On", "ForceOff", "ForceRestart"],
+      resetTypesTold: "inline",
       power: { power: "on", literal: "On", at, system: "/redfish/v1/Systems/1" },
       sessions: true,
+      authentication: { session: "offered", basic: "unknown", used: "session" },
+      clockSkewMs: 0,
+      certificateFingerprint: new X509Certificate(server.certificate).fingerprint256,
+      notes: [],
     });
     assert.equal(mock.sessions.size, 0);
   });
