@@ -6,6 +6,7 @@ import { apiVersionOf } from "../cluster/objects.ts";
 import type { Condition } from "./conditions.ts";
 import { conditionsOf } from "./conditions.ts";
 import type { CapiVersion } from "./kinds.ts";
+import { goSeconds } from "./go-duration.ts";
 import { capiLabels, inVersion, machineDeployments } from "./kinds.ts";
 import type { Reference, TemplateRef } from "./references.ts";
 import { referenceModel, renderReference } from "./references.ts";
@@ -116,15 +117,6 @@ export interface MachineDeploymentView {
   /** Replicas of the newest MachineSet as counted from MachineSets; absent where the cluster no longer says so. */
   updatedReplicas: number | undefined;
   conditions: Condition[];
-}
-
-/** Seconds of a Go duration as Cluster API's older version stores it: `5m0s`. */
-function goSeconds(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const units: Record<string, number> = { h: 3600, m: 60, s: 1, ms: 0.001 };
-  let seconds = 0;
-  for (const [, count, unit] of text.matchAll(/([\d.]+)(ms|h|m|s)/g)) seconds += Number(count) * (units[unit ?? "s"] ?? 0);
-  return seconds;
 }
 
 export function readMachineDeployment(live: LiveObject): MachineDeploymentView {

@@ -3,6 +3,7 @@ import { z } from "zod";
 
 import type { KubernetesObject, LiveObject } from "../cluster/objects.ts";
 import { apiVersionOf } from "../cluster/objects.ts";
+import { goSeconds } from "./go-duration.ts";
 import type { CapiVersion } from "./kinds.ts";
 import { capiLabels, inVersion, machineHealthChecks } from "./kinds.ts";
 import type { CountOrPercent } from "./machine-deployment.ts";
@@ -53,8 +54,13 @@ export function renderMachineHealthCheck(model: MachineHealthCheckModel, version
 const countOrPercent = z.union([z.number(), z.string()]);
 const templateRef = z.object({ kind: z.string().default(""), name: z.string().default("") });
 
+const conditionModel = z.object({ type: z.string(), status: z.string(), timeoutSeconds: z.number().optional(), timeout: z.string().optional() });
+
 const model = z.object({
   spec: z.object({
+    nodeStartupTimeout: z.string().optional(),
+    unhealthyConditions: z.array(conditionModel).optional(),
+    checks: z.object({ nodeStartupTimeoutSeconds: z.number().optional(), unhealthyNodeConditions: z.array(conditionModel).optional() }).optional(),
     maxUnhealthy: countOrPercent.optional(),
     remediationTemplate: templateRef.optional(),
     remediation: z
@@ -67,6 +73,8 @@ export interface MachineHealthCheckView {
   name: string;
   annotations: Record<string, string>;
   maxUnhealthy: CountOrPercent | undefined;
+  unhealthyConditions: UnhealthyCondition[];
+  nodeStartupSeconds: number | undefined;
   template: { kind: string; name: string } | undefined;
 }
 
@@ -75,6 +83,12 @@ export function readMachineHealthCheck(live: LiveObject): MachineHealthCheckView
   return {
     name: live.metadata.name,
     annotations: live.metadata.annotations ?? {},
+    unhealthyConditions: (spec.checks?.unhealthyNodeConditions ?? spec.unhealthyConditions ?? []).map(({ type, status, timeoutSeconds, timeout }) => ({
+      type,
+      status,
+      timeoutSeconds: timeoutSeconds ?? goSeconds(timeout) ?? 0,
+    })),
+    nodeStartupSeconds: spec.checks?.nodeStartupTimeoutSeconds ?? goSeconds(spec.nodeStartupTimeout),
     maxUnhealthy: spec.remediation?.triggerIf?.unhealthyLessThanOrEqualTo ?? spec.maxUnhealthy,
     template: spec.remediation?.templateRef ?? spec.remediationTemplate,
   };

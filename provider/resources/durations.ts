@@ -21,3 +21,8 @@ export function formatDuration(seconds: number): string {
   ] as const;
   return parts.map(([count, unit]) => (count === 0 ? "" : `${count}${unit}`)).join("") || "0s";
 }
+
+/** The given text where it means the same, else the shortest. */
+export function durationText(given: string, seconds: number | undefined): string {
+  return seconds === undefined || seconds === parseDuration(given) ? given : formatDuration(seconds);
+}

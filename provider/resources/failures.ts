@@ -59,5 +59,5 @@ export function explain(error: unknown, server?: string): string {
   if (kind === "invalid") return error.status === undefined ? text : `${at} refuses ${request}: ${text}`;
   if (kind !== "fieldConflict") return `${request}: ${text}`;
   const which = fields.length === 0 ? "" : ` (${fields.join(", ")})`;
-  return `another client has set fields that this resource sets${which}: ${text}; give them the same values there, or set adopt: true to take them over`;
+  return `another client has set fields that this resource sets${which}: ${text}; run "pulumi refresh" and read the next preview, which then takes them back; or give them the same values there; or set adopt: true to take them over unseen`;
 }

@@ -61,6 +61,12 @@ function reasonOf(issue: Issue): string {
   return issue.message;
 }
 
+/** Words for a bound that the model gives none for. */
+function boundOf(issue: z.core.$ZodRawIssue): string | undefined {
+  if (issue.code !== "too_small") return undefined;
+  return issue.origin === "string" ? "must not be empty" : `must be at least ${String(issue.minimum)}`;
+}
+
 function article(type: string): string {
   const name = type === "int" ? "integer" : type === "record" ? "object" : type;
   return /^[aeiou]/.test(name) ? `an ${name}` : `a ${name}`;
@@ -75,7 +81,7 @@ export interface ParsedInputs<T> {
 /** Checks what is known. Complaints about parts that are not known yet are left out. */
 export function parseInputs<T extends z.ZodType>(schema: T, raw: unknown): ParsedInputs<z.output<T>> {
   const unknown = unknownPaths(raw);
-  const parsed = schema.safeParse(raw, { reportInput: true });
+  const parsed = schema.safeParse(raw, { reportInput: true, error: boundOf });
   if (parsed.success) return { inputs: unknown.length === 0 ? parsed.data : undefined, failures: [] };
   const failures = parsed.error.issues
     .filter(({ path, code }) => !unknown.some((known) => startsWith(path, known) || (code === "invalid_union" && startsWith(known, path))))

@@ -62,7 +62,7 @@ export const controllerRemoval: Lifecycle<Json, Json> = {
   },
 
   async diff(context, _id, oldState, news) {
-    const result = diffOf(changedKeys(oldState, news, ["namespaces", "settings"]), news, []);
+    const result = diffOf(changedKeys(oldState, news, ["namespaces", "settings", "waitTimeout"]), news, []);
     if (result.changed) return result;
     // A removal that was begun and not ended leaves the switch on; whoever keeps the controller wants it to work.
     const stopped = await stopSwitch(await context.cluster(), removalState.parse(oldState));

@@ -12,7 +12,7 @@ import { changedKeys, derivedName, diffOf, jsonOf, withDefaults } from "../chang
 import { lookingAt } from "../checking.ts";
 import { explain, onKind } from "../failures.ts";
 import type { Json } from "../inputs.ts";
-import { containsUnknown, hiddenInputs, isDnsLabel, knownField, parseInputs, secondsOf } from "../inputs.ts";
+import { containsUnknown, hiddenInputs, isDnsLabel, knownField, parseInputs, same, secondsOf } from "../inputs.ts";
 import type { CheckFailure, CheckResult, Lifecycle, VerbContext } from "../lifecycle.ts";
 import { PartialFailure, UNKNOWN } from "../lifecycle.ts";
 import { findObject, listServed } from "../lookup.ts";
@@ -21,13 +21,13 @@ import { insistently, waitUntil } from "../wait.ts";
 import { bmcContradictions, verifyBmcs } from "./bmc.ts";
 import type { PoolInputs, PoolMember, PoolState } from "./inputs.ts";
 import { poolArgs, poolInputs, poolState } from "./inputs.ts";
-import { annotationChanges, inlineSecretName, leavingAnnotations, memberAnnotations, renderBmcSecret, renderPool } from "./manifests.ts";
+import { annotationChanges, entriesOf, inlineSecretName, leavingAnnotations, memberAnnotations, renderBmcSecret, renderPool } from "./manifests.ts";
 import { observePool } from "./observe.ts";
 import { contradictions, planPool, poolLines } from "./plan.ts";
 
 const IDENTITY = ["clusterName", "namespace", "poolName"] as const;
-/** Inputs whose change has to be written somewhere. */
-const WRITTEN = [...IDENTITY, "machineInventories", "bmcCredentials", "owner"] as const;
+/** Inputs whose change has to be written somewhere; `waitTimeout` into the state, by which a removal goes. */
+const WRITTEN = [...IDENTITY, "machineInventories", "bmcCredentials", "waitTimeout", "owner"] as const;
 const checkedArgs = poolArgs.extend(hiddenInputs);
 const CONFLICT_TRIES = 5;
 
@@ -120,10 +120,16 @@ async function machineOf(cluster: Cluster, namespace: string, name: string): Pro
   return live === undefined ? undefined : parseInventory(live).owner?.name;
 }
 
-async function applyPool(context: VerbContext, cluster: Cluster, inputs: PoolInputs): Promise<void> {
-  await insistently(context, () =>
-    onKind(machineInventoryPools, cluster.apply(machineInventoryPools, renderPool(inputs), { fieldManager: FIELD_MANAGER, force: inputs.adopt === true })),
+async function applyPool(context: VerbContext, cluster: Cluster, inputs: PoolInputs, force: boolean): Promise<LiveObject> {
+  return insistently(context, () =>
+    onKind(machineInventoryPools, cluster.apply(machineInventoryPools, renderPool(inputs), { fieldManager: FIELD_MANAGER, force })),
   );
+}
+
+/** Entries that others added are theirs in a server-side apply, which leaves them there and in front: the list is written as a whole. */
+async function replaceList(context: VerbContext, cluster: Cluster, inputs: PoolInputs): Promise<void> {
+  const operation = { op: "replace", path: "/spec/machineInventories", value: entriesOf(inputs) } as const;
+  await insistently(context, () => cluster.patch(machineInventoryPools, keyOfPool(inputs), "json", [operation], { fieldManager: FIELD_MANAGER }));
 }
 
 /** Members that are registered although they were not at the last run, or that lost what was written on them. */
@@ -185,6 +191,11 @@ async function reportUpdate(context: VerbContext, cluster: Cluster, state: PoolS
   poolLines(planPool({ ...state, before: state.machineInventories, after: members }, world), state.poolName).forEach((line) => context.report.info(line));
 }
 
+/** Whether the state shows the list that is there. Then a preview has told what others changed in it, and an update may take it back. */
+function isAsShown(live: LiveObject, shown: PoolInputs): boolean {
+  return same(parsePool(live).entries, entriesOf(shown));
+}
+
 export const machineInventoryPool: Lifecycle<Json, Json> = {
   check,
 
@@ -207,7 +218,7 @@ export const machineInventoryPool: Lifecycle<Json, Json> = {
     const present = await findObject(cluster, machineInventoryPools, keyOfPool(inputs));
     const refusal = present === undefined ? undefined : foreign(present, inputs.owner, inputs.adopt);
     if (refusal !== undefined) throw new Error(refusal);
-    await applyPool(context, cluster, inputs);
+    await applyPool(context, cluster, inputs, inputs.adopt === true);
     const id = idOf(inputs);
     try {
       return { id, state: { ...inputs, pending: await writeMembers(context, cluster, inputs) } };
@@ -252,12 +263,15 @@ export const machineInventoryPool: Lifecycle<Json, Json> = {
       }
     };
     await refuseInUse();
-    await applyPool(context, cluster, inputs);
+    const shown = live !== undefined && isAsShown(live, state);
+    const force = inputs.adopt === true || shown;
+    const applied = await applyPool(context, cluster, inputs, force);
+    if (shown && !isAsShown(applied, inputs)) await replaceList(context, cluster, inputs);
     try {
       // A machine may have taken a host between the look and the write: then the pool stays as it was.
       await refuseInUse();
     } catch (error) {
-      await applyPool(context, cluster, { ...inputs, machineInventories: state.machineInventories });
+      await applyPool(context, cluster, { ...inputs, machineInventories: state.machineInventories }, force);
       throw error;
     }
     try {

@@ -5,11 +5,17 @@ import { secrets } from "../../cluster/kinds.ts";
 import { capiLabels } from "../../capi/kinds.ts";
 import { machineInventoryPools } from "../../hosts/kinds.ts";
 import { allocationAnnotations, bmcAnnotations } from "../../hosts/names.ts";
+import type { PoolEntry } from "../../hosts/pool.ts";
 import { ownAnnotations, ownLabels } from "../ownership.ts";
 import type { PoolInputs, PoolMember } from "./inputs.ts";
 
 export function inlineSecretName(inventory: string): string {
   return `${inventory}-bmc`;
+}
+
+/** The list that the pool object holds. */
+export function entriesOf({ machineInventories: members }: Pick<PoolInputs, "machineInventories">): PoolEntry[] {
+  return members.map(({ name, hostname }) => (hostname === undefined ? { name } : { name, hostname }));
 }
 
 export function renderPool(inputs: PoolInputs): KubernetesObject {
@@ -22,7 +28,7 @@ export function renderPool(inputs: PoolInputs): KubernetesObject {
       labels: { ...ownLabels, [capiLabels.clusterName]: inputs.clusterName },
       annotations: ownAnnotations(inputs.owner),
     },
-    spec: { machineInventories: inputs.machineInventories.map(({ name, hostname }) => (hostname === undefined ? { name } : { name, hostname })) },
+    spec: { machineInventories: entriesOf(inputs) },
   };
 }
 

@@ -18,10 +18,12 @@ export const groupReference = z
   })
   .meta({ id: "GroupReference", description: "A WorkerGroup of this program, or the names of an existing MachineDeployment." });
 
+export const conditionStatus = z.enum(["True", "False", "Unknown"]);
+
 const nodeCondition = z
   .strictObject({
     type: z.string().min(1).meta({ description: "Type of the Node's condition." }),
-    status: z.enum(["True", "False", "Unknown"]).meta({ description: "Status that counts as unhealthy." }),
+    status: conditionStatus.meta({ description: "Status that counts as unhealthy." }),
     timeout: duration.meta({ description: "How long the status must last." }),
   })
   .meta({ id: "UnhealthyNodeCondition", description: "A condition of a Node that counts as unhealthy." });

@@ -3,6 +3,7 @@ import { z } from "zod";
 
 import { hostRemediationTemplates, inVersion, machineDeployments, machineHealthChecks, metal3RemediationTemplates } from "../../capi/kinds.ts";
 import type { CapiVersion } from "../../capi/kinds.ts";
+import type { MachineHealthCheckView } from "../../capi/machine-health-check.ts";
 import { readMachineHealthCheck, renderMachineHealthCheck } from "../../capi/machine-health-check.ts";
 import { capiVersion, servedVersion } from "../../capi/versions.ts";
 import type { Cluster } from "../../cluster/cluster.ts";
@@ -11,9 +12,10 @@ import { customResourceDefinitions } from "../../cluster/kinds.ts";
 import { FIELD_MANAGER, MANAGED_BY_LABEL } from "../../hosts/names.ts";
 import { changedKeys, derivedName, diffOf, jsonOf, withDefaults } from "../changes.ts";
 import { lookingAt } from "../checking.ts";
+import { durationText, formatDuration } from "../durations.ts";
 import { explain, MissingKindError, missingKind, onKind, serves } from "../failures.ts";
 import type { Json } from "../inputs.ts";
-import { hiddenInputs, isDnsLabel, knownField, parseInputs, secondsOf } from "../inputs.ts";
+import { hiddenInputs, isDnsLabel, knownField, parseInputs, same, secondsOf } from "../inputs.ts";
 import type { CheckFailure, CheckResult, Lifecycle, VerbContext } from "../lifecycle.ts";
 import { PartialFailure, UNKNOWN } from "../lifecycle.ts";
 import { deleteIfThere, findObject } from "../lookup.ts";
@@ -21,13 +23,23 @@ import { foreign } from "../ownership.ts";
 import { insistently, waitUntil } from "../wait.ts";
 import { observeGroup } from "../worker-group/observe.ts";
 import type { PolicyInputs, PolicyState } from "./inputs.ts";
-import { policyArgs, policyInputs, policyState } from "./inputs.ts";
+import { conditionStatus, policyArgs, policyInputs, policyState } from "./inputs.ts";
 import type { Engine } from "./manifests.ts";
 import { engineOf, healthCheckModel, policyLabels, renderTemplate, templateName } from "./manifests.ts";
 import { comparable, policyLines, policyWarnings } from "./plan.ts";
 
 const IDENTITY = ["clusterName", "namespace", "machineHealthCheck"] as const;
-const WRITTEN = [...IDENTITY, "workerGroup", "maxUnhealthy", "unhealthyNodeConditions", "nodeStartupTimeout", "strategy", "engine", "owner"] as const;
+const WRITTEN = [
+  ...IDENTITY,
+  "workerGroup",
+  "maxUnhealthy",
+  "unhealthyNodeConditions",
+  "nodeStartupTimeout",
+  "strategy",
+  "engine",
+  "waitTimeout",
+  "owner",
+] as const;
 const checkedArgs = policyArgs.extend(hiddenInputs);
 const CAPM3_CRD = "metal3machines.infrastructure.cluster.x-k8s.io";
 const PROVIDER_LABEL = "cluster.x-k8s.io/provider";
@@ -135,10 +147,17 @@ async function createTemplate(context: VerbContext, cluster: Cluster, inputs: Po
   });
 }
 
-async function applyHealthCheck(context: VerbContext, cluster: Cluster, version: CapiVersion, inputs: PolicyInputs, engine: Engine): Promise<void> {
+async function applyHealthCheck(
+  context: VerbContext,
+  cluster: Cluster,
+  version: CapiVersion,
+  inputs: PolicyInputs,
+  engine: Engine,
+  force: boolean,
+): Promise<void> {
   const kind = inVersion(machineHealthChecks, version);
   const object = renderMachineHealthCheck(healthCheckModel(inputs, engine), version);
-  await insistently(context, () => cluster.apply(kind, object, { fieldManager: FIELD_MANAGER, force: inputs.adopt === true }));
+  await insistently(context, () => cluster.apply(kind, object, { fieldManager: FIELD_MANAGER, force }));
 }
 
 /** Removes this policy's templates save the one that is kept. A repair that runs has a copy of its own. */
@@ -159,19 +178,49 @@ function stateOf(inputs: PolicyInputs, engine: Engine): PolicyState {
   return { ...inputs, remediationTemplate: templateName(inputs, engine), remediationKind: engine.kind.kind };
 }
 
-async function write(context: VerbContext, cluster: Cluster, inputs: PolicyInputs): Promise<PolicyState> {
+async function write(context: VerbContext, cluster: Cluster, inputs: PolicyInputs, force: boolean): Promise<PolicyState> {
   const version = await requiredVersion(cluster);
   const engine = await findEngine(cluster, inputs.engine);
   await requireGroup(cluster, version, inputs);
   await createTemplate(context, cluster, inputs, engine);
   const state = stateOf(inputs, engine);
   try {
-    await applyHealthCheck(context, cluster, version, inputs, engine);
+    await applyHealthCheck(context, cluster, version, inputs, engine, force);
     await removeTemplates(cluster, state, state.remediationTemplate);
     return state;
   } catch (error) {
     throw new PartialFailure<Json>(idOf(inputs), state, [explain(error, cluster.server)]);
   }
+}
+
+function withLive(state: PolicyState, view: MachineHealthCheckView): PolicyState {
+  const given = state.unhealthyNodeConditions.map(({ type, status, timeout }) => ({ type, status, timeoutSeconds: secondsOf(timeout) }));
+  return {
+    ...state,
+    maxUnhealthy: view.maxUnhealthy ?? state.maxUnhealthy,
+    nodeStartupTimeout: durationText(state.nodeStartupTimeout, view.nodeStartupSeconds),
+    ...(same(given, view.unhealthyConditions)
+      ? {}
+      : {
+          unhealthyNodeConditions: view.unhealthyConditions.map(({ type, status, timeoutSeconds }) => ({
+            type,
+            status: conditionStatus.parse(status),
+            timeout: formatDuration(timeoutSeconds),
+          })),
+        }),
+    remediationTemplate: view.template?.name ?? "",
+    remediationKind: view.template?.kind ?? "",
+  };
+}
+
+/**
+ * Whether the state shows what is there. Then a preview has told what others changed since, and an update may take it back; what nobody was
+ * told of is not overwritten.
+ */
+async function isAsShown(cluster: Cluster, version: CapiVersion, state: PolicyState): Promise<boolean> {
+  const key = { namespace: state.namespace, name: state.machineHealthCheck };
+  const live = await findObject(cluster, inVersion(machineHealthChecks, version), key);
+  return live !== undefined && same(withLive(state, readMachineHealthCheck(live)), state);
 }
 
 export const remediationPolicy: Lifecycle<Json, Json> = {
@@ -196,7 +245,7 @@ export const remediationPolicy: Lifecycle<Json, Json> = {
     const inputs = policyInputs.parse(raw);
     const cluster = await context.cluster();
     await refuseForeign(cluster, await requiredVersion(cluster), inputs, [inputs.owner]);
-    return { id: idOf(inputs), state: await write(context, cluster, inputs) };
+    return { id: idOf(inputs), state: await write(context, cluster, inputs, inputs.adopt === true) };
   },
 
   async read(context, id, oldState) {
@@ -205,24 +254,16 @@ export const remediationPolicy: Lifecycle<Json, Json> = {
     const kind = inVersion(machineHealthChecks, await requiredVersion(cluster));
     const live = await findObject(cluster, kind, { namespace: state.namespace, name: state.machineHealthCheck });
     if (live === undefined) return undefined;
-    const view = readMachineHealthCheck(live);
-    return {
-      id,
-      state: {
-        ...state,
-        maxUnhealthy: view.maxUnhealthy ?? state.maxUnhealthy,
-        remediationTemplate: view.template?.name ?? "",
-        remediationKind: view.template?.kind ?? "",
-      },
-    };
+    return { id, state: withLive(state, readMachineHealthCheck(live)) };
   },
 
   async update(context, _id, oldState, raw) {
     const old = policyState.parse(oldState);
     const inputs = policyInputs.parse(raw);
     const cluster = await context.cluster();
-    await refuseForeign(cluster, await requiredVersion(cluster), inputs, [old.owner, inputs.owner]);
-    return write(context, cluster, inputs);
+    const version = await requiredVersion(cluster);
+    await refuseForeign(cluster, version, inputs, [old.owner, inputs.owner]);
+    return write(context, cluster, inputs, inputs.adopt === true || (await isAsShown(cluster, version, old)));
   },
 
   async delete(context, _id, oldState) {

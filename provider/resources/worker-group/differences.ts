@@ -14,8 +14,8 @@ import type { WantedGroup } from "./plan.ts";
 
 export const IDENTITY = ["clusterName", "namespace", "machineDeployment"] as const;
 /** Compared as they are; infrastructure, bootstrap and rollout by what comes of them. */
-const COMPARED = [...IDENTITY, "version", "replicas", "nodeDrainTimeout", "nodeVolumeDetachTimeout", "labels", "owner"] as const;
-const IN_PLACE = ["nodeDrainTimeout", "nodeVolumeDetachTimeout", "labels", "rollout"] as const;
+const COMPARED = [...IDENTITY, "version", "replicas", "nodeDrainTimeout", "nodeVolumeDetachTimeout", "labels", "waitTimeout", "owner"] as const;
+const IN_PLACE = ["nodeDrainTimeout", "nodeVolumeDetachTimeout", "labels", "rollout", "waitTimeout"] as const;
 
 type Infrastructure = GroupInputs["infrastructure"];
 

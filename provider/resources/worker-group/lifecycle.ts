@@ -6,10 +6,10 @@ import { readMachineDeployment } from "../../capi/machine-deployment.ts";
 import type { Cluster } from "../../cluster/cluster.ts";
 import { isClusterError } from "../../cluster/errors.ts";
 import type { ObjectKey } from "../../cluster/objects.ts";
-import { formatDuration } from "../durations.ts";
+import { durationText } from "../durations.ts";
 import { explain } from "../failures.ts";
 import type { Json } from "../inputs.ts";
-import { secondsOf } from "../inputs.ts";
+import { same, secondsOf } from "../inputs.ts";
 import type { Lifecycle, VerbContext } from "../lifecycle.ts";
 import { PartialFailure } from "../lifecycle.ts";
 import { findObject } from "../lookup.ts";
@@ -89,11 +89,6 @@ async function keeping<T>(cluster: Cluster, state: GroupState, work: () => Promi
   }
 }
 
-/** The given text where it means the same. */
-function durationText(given: string, seconds: number | undefined): string {
-  return seconds === undefined || seconds === secondsOf(given) ? given : formatDuration(seconds);
-}
-
 function withLive(state: GroupState, live: MachineDeploymentView): GroupState {
   const rollout = { maxSurge: live.maxSurge ?? DEFAULT_ROLLOUT.maxSurge, maxUnavailable: live.maxUnavailable ?? DEFAULT_ROLLOUT.maxUnavailable };
   const given = state.rollout ?? DEFAULT_ROLLOUT;
@@ -108,6 +103,15 @@ function withLive(state: GroupState, live: MachineDeploymentView): GroupState {
     infrastructureTemplate: live.infrastructure.name,
     bootstrapTemplate: live.bootstrap?.name ?? "",
   };
+}
+
+/**
+ * Whether the state shows what is there. Then a preview has told what others changed since, and an update may take it back; what nobody was
+ * told of is not overwritten.
+ */
+async function isAsShown(cluster: Cluster, version: CapiVersion, state: GroupState): Promise<boolean> {
+  const live = await findObject(cluster, inVersion(machineDeployments, version), keyOfGroup(state));
+  return live !== undefined && same(withLive(state, readMachineDeployment(live)), state);
 }
 
 export const workerGroup: Lifecycle<Json, Json> = {
@@ -135,7 +139,7 @@ export const workerGroup: Lifecycle<Json, Json> = {
     if (first !== undefined) await createTemplate(context, cluster, first, inputs);
     return keeping(cluster, state, async () => {
       for (const template of rest) await createTemplate(context, cluster, template, inputs);
-      await applyDeployment(context, cluster, versions, inputs);
+      await applyDeployment(context, cluster, versions, inputs, inputs.adopt === true);
       await awaitRollout(context, cluster, versions.core, state);
       await tidy(context, cluster, versions, state);
       return { id: idOf(state), state };
@@ -161,7 +165,7 @@ export const workerGroup: Lifecycle<Json, Json> = {
     const state = stateOf(inputs);
     for (const template of renderGroup(inputs, versions.bootstrap).templates) await createTemplate(context, cluster, template, inputs);
     await markForRemoval(context, cluster, versions.core, inputs.namespace, plan.removes);
-    await applyDeployment(context, cluster, versions, inputs);
+    await applyDeployment(context, cluster, versions, inputs, inputs.adopt === true || (await isAsShown(cluster, versions.core, old)));
     return keeping(cluster, state, async () => {
       await awaitRollout(context, cluster, versions.core, state);
       await tidy(context, cluster, versions, state);

@@ -61,11 +61,11 @@ export async function createTemplate(context: VerbContext, cluster: Cluster, { k
   });
 }
 
-export async function applyDeployment(context: VerbContext, cluster: Cluster, versions: GroupVersions, inputs: GroupInputs): Promise<void> {
+export async function applyDeployment(context: VerbContext, cluster: Cluster, versions: GroupVersions, inputs: GroupInputs, force: boolean): Promise<void> {
   const versionOf = await foreignVersions(cluster, [inputs.infrastructure.templateRef, inputs.bootstrap.templateRef]);
   const kind = inVersion(machineDeployments, versions.core);
   const object = renderMachineDeployment(deploymentModel(inputs, referencesOf(inputs, versions.bootstrap, versionOf)), versions.core);
-  await insistently(context, () => cluster.apply(kind, object, { fieldManager: FIELD_MANAGER, force: inputs.adopt === true }));
+  await insistently(context, () => cluster.apply(kind, object, { fieldManager: FIELD_MANAGER, force }));
 }
 
 /** Marks the machines that are to go. All are marked before replicas are lowered, or none of it counts. */

@@ -227,6 +227,7 @@ describe("MachineHealthCheck", () => {
       const view = readMachineHealthCheck(live(renderMachineHealthCheck(check, version)));
       assert.equal(view.maxUnhealthy, "40%");
       assert.deepEqual(view.template, { kind: "Metal3RemediationTemplate", name: "t" });
+      assert.deepEqual([view.unhealthyConditions, view.nodeStartupSeconds], [check.unhealthyConditions, 1200]);
     });
   }
 });

@@ -1,5 +1,6 @@
 /** A `VerbContext` over a cluster in memory and a clock that the test moves. */
 import type { Cluster } from "../../../provider/cluster/cluster.ts";
+import type { ResourceKind } from "../../../provider/cluster/objects.ts";
 import type { Bmc, BmcAccess, BmcTarget } from "../../../provider/redfish/bmc.ts";
 import type { VerbContext } from "../../../provider/resources/lifecycle.ts";
 import { ManualClock, settle } from "../fakes/manual-clock.ts";
@@ -42,6 +43,17 @@ export function contextFor(cluster: Cluster | (() => Promise<Cluster>), bmcs: Bm
     lines,
     abort: (reason) => abort.abort(reason),
   };
+}
+
+/** Whether each apply of the kind took over fields that others have set, in order. */
+export function watchForce(cluster: Cluster, watched: ResourceKind): boolean[] {
+  const forced: boolean[] = [];
+  const apply = cluster.apply.bind(cluster);
+  cluster.apply = (kind, object, options) => {
+    if (kind.plural === watched.plural) forced.push(options.force === true);
+    return apply(kind, object, options);
+  };
+  return forced;
 }
 
 /** Moves the clock second by second until the work is done; what it throws is thrown. */

@@ -33,6 +33,14 @@ describe("the last step of the controller's removal", () => {
     assert.equal(state["stopped"], false);
   });
 
+  it("takes another waitTimeout into its state, by which a removal goes", async () => {
+    const { context } = world();
+    const { state } = await ControllerRemoval.create(context, inputs);
+    const news = { ...inputs, waitTimeout: "7m" };
+    assert.equal((await ControllerRemoval.diff(context, settings, state, news)).changed, true);
+    assert.equal((await ControllerRemoval.update(context, settings, state, news))["waitTimeout"], "7m");
+  });
+
   it("writes nothing where the switch is off", async () => {
     const { cluster, context } = world();
     await ControllerRemoval.create(context, inputs);

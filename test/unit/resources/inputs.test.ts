@@ -64,6 +64,8 @@ describe("inputs", () => {
     ["a version without v", { version: "1.34.2" }, "version", 'must be a full Kubernetes version with a leading v, such as "v1.34.2"'],
     ["a version that is short", { version: "v1.34" }, "version", 'must be a full Kubernetes version with a leading v, such as "v1.34.2"'],
     ["negative replicas", { replicas: -1 }, "replicas", "must not be negative"],
+    ["a negative surge", { rollout: { maxSurge: -1 } }, "rollout.maxSurge", "must be at least 0"],
+    ["an empty name among those that go", { removeMachines: [""] }, "removeMachines[0]", "must not be empty"],
     ["half a replica", { replicas: 1.5 }, "replicas", "must be an integer"],
     ["replicas as text", { replicas: "3" }, "replicas", "must be a number"],
     ["no infrastructure", { infrastructure: {} }, "infrastructure", "must have exactly one of `machineInventory` and `templateRef`"],

@@ -10,7 +10,7 @@ import type { Json } from "../../../provider/resources/inputs.ts";
 import { PartialFailure, UNKNOWN } from "../../../provider/resources/lifecycle.ts";
 import type { FakeCluster } from "../fakes/fake-cluster.ts";
 import type { TestContext } from "./context.ts";
-import { contextFor, run } from "./context.ts";
+import { contextFor, run, watchForce } from "./context.ts";
 import { fakeManagement, NAMESPACE, seedInventory } from "./fake-cluster-api.ts";
 
 const { MachineInventoryPool } = resources;
@@ -113,6 +113,13 @@ describe("MachineInventoryPool", () => {
     const news = await checked(context, args(), args());
     assert.deepEqual(await MachineInventoryPool.diff(context, key, state, news), { changed: false, replaces: [], deleteBeforeReplace: false });
     assert.deepEqual(await MachineInventoryPool.read(context, key, state), { id: key, state });
+  });
+
+  it("takes another waitTimeout into its state, by which a removal goes", async () => {
+    const { context, state } = await created();
+    const news = await checked(context, args({ waitTimeout: "7m" }), args());
+    assert.equal((await MachineInventoryPool.diff(context, key, state, news)).changed, true);
+    assert.equal((await MachineInventoryPool.update(context, key, state, news))["waitTimeout"], "7m");
   });
 
   it("finds what somebody took off an inventory at the next refresh", async () => {
@@ -340,6 +347,20 @@ describe("MachineInventoryPool", () => {
       );
       await MachineInventoryPool.create(context, await checked(context, args({ adopt: true })));
     });
+  });
+
+  it("takes back what others changed in its list once a refresh has shown it, and not before", async () => {
+    const { context, state, inputs, cluster } = await created();
+    const forced = watchForce(cluster, machineInventoryPools);
+    const change = (): unknown => cluster.edit(machineInventoryPools, key, (object) => (object["spec"] = { machineInventories: [{ name: "inv-1" }] }));
+    change();
+    const refreshed = await MachineInventoryPool.read(context, key, state);
+    assert.ok(refreshed);
+    assert.equal((await MachineInventoryPool.diff(context, key, refreshed.state, inputs)).changed, true);
+    await MachineInventoryPool.update(context, key, state, inputs);
+    change();
+    await MachineInventoryPool.update(context, key, refreshed.state, inputs);
+    assert.deepEqual(forced, [false, true]);
   });
 
   it("leaves out what is not known yet", async () => {

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 
+import { z } from "zod";
+
 import { hostRemediationTemplates, machineDeployments, machineHealthChecks, machines, metal3RemediationTemplates } from "../../../provider/capi/kinds.ts";
 import { customResourceDefinitions } from "../../../provider/cluster/kinds.ts";
 import { resources } from "../../../provider/resources/index.ts";
@@ -8,7 +10,7 @@ import { UNKNOWN } from "../../../provider/resources/lifecycle.ts";
 import { repairsUpTo } from "../../../provider/resources/remediation-policy/plan.ts";
 import type { FakeCluster } from "../fakes/fake-cluster.ts";
 import type { TestContext } from "./context.ts";
-import { contextFor, run } from "./context.ts";
+import { contextFor, run, watchForce } from "./context.ts";
 import { fakeManagement, NAMESPACE } from "./fake-cluster-api.ts";
 
 const { RemediationPolicy } = resources;
@@ -107,6 +109,38 @@ describe("RemediationPolicy", () => {
     const news = await checked(context, args({ workerGroup: { ...workerGroup, replicas: 9 } }), args());
     assert.deepEqual(await RemediationPolicy.diff(context, key, state, news), { changed: false, replaces: [], deleteBeforeReplace: false });
     assert.deepEqual(await RemediationPolicy.read(context, key, state), { id: key, state });
+  });
+
+  it("shows what others changed after a refresh, and takes it back only then", async () => {
+    const { context, state, inputs, cluster } = await created();
+    const forced = watchForce(cluster, machineHealthChecks);
+    const change = (): unknown =>
+      cluster.edit(machineHealthChecks, key, (object) => {
+        const { spec } = z.object({ spec: z.record(z.string(), z.unknown()) }).parse(object);
+        object["spec"] = {
+          ...spec,
+          checks: { nodeStartupTimeoutSeconds: 5400, unhealthyNodeConditions: [{ type: "Ready", status: "False", timeoutSeconds: 60 }] },
+        };
+      });
+    change();
+    const refreshed = await RemediationPolicy.read(context, key, state);
+    assert.deepEqual(refreshed?.state, {
+      ...state,
+      nodeStartupTimeout: "1h30m",
+      unhealthyNodeConditions: [{ type: "Ready", status: "False", timeout: "1m" }],
+    });
+    assert.equal((await RemediationPolicy.diff(context, key, refreshed.state, inputs)).changed, true);
+    await RemediationPolicy.update(context, key, state, inputs);
+    change();
+    await RemediationPolicy.update(context, key, refreshed.state, inputs);
+    assert.deepEqual(forced, [false, true]);
+  });
+
+  it("takes another waitTimeout into its state, by which a removal goes", async () => {
+    const { context, state, inputs } = await created();
+    const news = await checked(context, args({ waitTimeout: "7m" }), inputs);
+    assert.equal((await RemediationPolicy.diff(context, key, state, news)).changed, true);
+    assert.equal((await RemediationPolicy.update(context, key, state, news))["waitTimeout"], "7m");
   });
 
   it("makes a new template for another strategy, refers to it, then removes the old one", async () => {

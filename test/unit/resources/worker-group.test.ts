@@ -9,7 +9,7 @@ import { jsonOf } from "../../../provider/resources/changes.ts";
 import { resources } from "../../../provider/resources/index.ts";
 import type { FakeCluster } from "../fakes/fake-cluster.ts";
 import type { TestContext } from "./context.ts";
-import { contextFor, run } from "./context.ts";
+import { contextFor, run, watchForce } from "./context.ts";
 import { FakeClusterApi, fakeManagement, NAMESPACE, seedInventory } from "./fake-cluster-api.ts";
 
 const { WorkerGroup } = resources;
@@ -244,12 +244,34 @@ describe("WorkerGroup", () => {
     );
   });
 
+  it("takes another waitTimeout into its state, by which a removal goes", async () => {
+    const { context, state, inputs, capi } = await created();
+    const news = await checked(context, args({ waitTimeout: "7m" }), inputs);
+    assert.equal((await WorkerGroup.diff(context, key, state, news)).changed, true);
+    assert.deepEqual(context.lines, ["info: changes in place, no machine is replaced: waitTimeout"]);
+    const updated = await run(context, WorkerGroup.update(context, key, state, news), () => capi.step());
+    assert.equal(updated["waitTimeout"], "7m");
+  });
+
   it("shows drift of replicas after a refresh", async () => {
     const { context, state, inputs, cluster } = await created();
     cluster.edit(machineDeployments, key, (object) => Object.assign(object, { spec: { ...(object["spec"] as object), replicas: 5 } }));
     const refreshed = await WorkerGroup.read(context, key, state);
     assert.equal(refreshed?.state["replicas"], 5);
     assert.equal((await WorkerGroup.diff(context, key, refreshed.state, inputs)).changed, true);
+  });
+
+  it("takes back what others changed once a refresh has shown it, and not before", async () => {
+    const { context, state, inputs, cluster, capi } = await created();
+    const forced = watchForce(cluster, machineDeployments);
+    cluster.edit(machineDeployments, key, (object) => Object.assign(object, { spec: { ...(object["spec"] as object), replicas: 5 } }));
+    const update = (from: Json): Promise<Json> => run(context, WorkerGroup.update(context, key, from, inputs), () => capi.step());
+    const refreshed = await WorkerGroup.read(context, key, state);
+    assert.ok(refreshed);
+    await update(state);
+    cluster.edit(machineDeployments, key, (object) => Object.assign(object, { spec: { ...(object["spec"] as object), replicas: 5 } }));
+    await update(refreshed.state);
+    assert.deepEqual(forced, [false, true]);
   });
 
   it("is gone only where the object is, not where the cluster cannot say", async () => {
