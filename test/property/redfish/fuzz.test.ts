@@ -45,6 +45,9 @@ class HurriedClock implements Clock {
 }
 
 const paths = [
+  "/redfish/v1/Systems/2/Actions/ComputerSystem.Reset",
+  "/redfish/v1/Managers/1/Actions/Manager.Reset",
+  "/redfish/v1/AccountService/Accounts",
   "/redfish/v1/Systems/1",
   "/redfish/v1/Chassis/1/Actions/Chassis.Reset",
   "/redfish/v1/Systems/2",
@@ -84,10 +87,16 @@ const severalSystems: Spoiling = {
   path: ["Members"],
   value: [{ "@odata.id": "/redfish/v1/Systems/1" }, { "@odata.id": "/redfish/v1/Systems/2" }],
 };
+const lure: fc.Arbitrary<Spoiling> = fc.record({
+  what: fc.constant("field" as const),
+  path: fc.constant(["Actions", "#ComputerSystem.Reset", "target"]),
+  value: fc.constantFrom(...paths),
+});
 const headerValue = fc.string({ unit: fc.constantFrom("a", "b", "c", "0", "1", "9", "-", ":", "/", " ", ",", ";", '"', "W", "\\", "%") });
 const spoiling: fc.Arbitrary<Spoiling> = fc.oneof(
   { weight: 2, arbitrary: fc.constant<Spoiling>({ what: "status", status: 401 }) },
   { weight: 1, arbitrary: fc.constant(severalSystems) },
+  { weight: 2, arbitrary: lure },
   { weight: 4, arbitrary: fc.record({ what: fc.constant("field" as const), path: fc.constantFrom(...fields), value }) },
   {
     weight: 3,
@@ -182,6 +191,7 @@ function checkActions(seen: readonly Seen[], call: Call): void {
   for (const [index, { path, body, refused }] of posts.entries()) {
     assert.ok(type !== undefined, `${call} sent a POST to ${path}`);
     assert.equal(body, JSON.stringify({ ResetType: type }));
+    assert.match(path, /^\/redfish\/v1\/Systems\/[^/]+\/.*Actions\/|^\/Systems\/[^/]+\/.*Actions\//i);
     assert.ok(refused || index === posts.length - 1, `${type} was sent again after an answer that did not refuse it`);
   }
 }
