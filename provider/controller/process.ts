@@ -37,6 +37,11 @@ export interface ProcessParts {
   healthPort: number;
 }
 
+interface SharedReconciler {
+  kind: ResourceKind;
+  reconciler: RemediationReconciler;
+}
+
 export class ControllerProcess {
   readonly #parts: ProcessParts;
   readonly #metrics = new Metrics();
@@ -46,9 +51,9 @@ export class ControllerProcess {
   readonly #election: LeaderElection;
   readonly #controllers: readonly Controller[];
   /** Controllers of kinds that another installation may have brought. */
-  readonly #shared = new Map<Controller, ResourceKind>();
+  readonly #shared = new Map<Controller, SharedReconciler>();
   readonly #ownership: KindOwnership;
-  readonly #remediations: readonly { kind: ResourceKind; reconciler: RemediationReconciler }[];
+  readonly #remediations: readonly SharedReconciler[];
   readonly #health: HealthServer;
 
   constructor(parts: ProcessParts) {
@@ -71,7 +76,7 @@ export class ControllerProcess {
     const counted = reconcileMetrics(this.#metrics);
     const controllerOf = (reconciler: Reconciler): Controller => new Controller({ reconciler, stores: this.#stores, clock, log, metrics: counted });
     this.#remediations = controllers.includes("remediation") ? this.#remediationReconcilers() : [];
-    for (const { kind, reconciler } of this.#remediations) this.#shared.set(controllerOf(reconciler), kind);
+    for (const shared of this.#remediations) this.#shared.set(controllerOf(shared.reconciler), shared);
     this.#controllers = [...this.#shared.keys(), ...(controllers.includes("inventory") ? this.#inventoryReconcilers().map(controllerOf) : [])];
     this.#registerGauges();
     this.#health = new HealthServer({ live: () => this.#live(), ready: () => this.#ready(), metrics: () => this.#metrics.text() });
@@ -112,12 +117,17 @@ export class ControllerProcess {
   }
 
   async #runController(controller: Controller, cut: AbortSignal, stop: AbortSignal): Promise<void> {
-    const kind = this.#shared.get(controller);
-    if (kind === undefined) return controller.run(cut, stop);
-    return this.#ownership.whileOurs(kind, async (halt) => controller.run(cut, halt), AbortSignal.any([cut, stop]));
+    const shared = this.#shared.get(controller);
+    if (shared === undefined) return controller.run(cut, stop);
+    const lead = async (halt: AbortSignal): Promise<void> => {
+      // Whoever led, or owned the kind, meanwhile may have powered hosts.
+      shared.reconciler.leads();
+      await controller.run(cut, halt);
+    };
+    return this.#ownership.whileOurs(shared.kind, lead, AbortSignal.any([cut, stop]));
   }
 
-  #remediationReconcilers(): { kind: ResourceKind; reconciler: RemediationReconciler }[] {
+  #remediationReconcilers(): SharedReconciler[] {
     const { cluster, bmcs, clock, log } = this.#parts;
     const { nodeName } = this.#parts.arguments;
     const common = {

@@ -26,6 +26,12 @@ export class RepairMemories {
     this.#clock = parts.clock;
   }
 
+  /** Another process may have led, and asked for what it liked, since all this was heard. */
+  reset(): void {
+    this.#memories.clear();
+    this.#targets.clear();
+  }
+
   /** The memory that belongs to the intent on the host; an earlier one's is gone. */
   of(host: LiveObject, intent: string): RepairMemory {
     const memory = forIntent(this.#memories.get(host.metadata.uid) ?? newMemory(), intent);

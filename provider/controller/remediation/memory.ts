@@ -18,9 +18,9 @@ export function newMemory(intent = "", complete = false): RepairMemory {
   return { intent, power: { readings: [], complete }, clear: undefined, nodeWriteForbidden: false };
 }
 
-/** What was read before an intent says nothing about what happened after it. */
+/** What was read before an intent says nothing about what happened after it, and what was forbidden then may be allowed by now. */
 export function forIntent(memory: RepairMemory, intent: string): RepairMemory {
-  return memory.intent === intent ? memory : { ...newMemory(intent), nodeWriteForbidden: memory.nodeWriteForbidden };
+  return memory.intent === intent ? memory : newMemory(intent);
 }
 
 export function withReading(memory: RepairMemory, reading: PowerReading): RepairMemory {

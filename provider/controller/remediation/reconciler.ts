@@ -2,9 +2,10 @@
 import { clusters, machines } from "../../capi/kinds.ts";
 import type { Clock } from "../../clock.ts";
 import type { Cluster } from "../../cluster/cluster.ts";
+import { isClusterError } from "../../cluster/errors.ts";
 import { keyOf, type LiveObject, type ResourceKind } from "../../cluster/objects.ts";
 import { baremetalMachines, machineInventories } from "../../hosts/kinds.ts";
-import { readHold } from "../../hosts/power-hold.ts";
+import { type PowerHold, readHold } from "../../hosts/power-hold.ts";
 import { allocationAnnotations } from "../../hosts/names.ts";
 import type { BmcAccess } from "../../redfish/bmc.ts";
 import type { EventRecorder, Log, Reconciler, ReconcileResult, Stores, WatchedKind } from "../runtime/reconciler.ts";
@@ -21,6 +22,9 @@ import { readPolicy } from "./policy.ts";
 import { decideOrphan } from "./sweep.ts";
 import { clusterNameOf, ownerMachine } from "./views.ts";
 import { type OpenKubeconfig, WorkloadClusters } from "./workload.ts";
+
+/** When a hold is looked at again whose remediation exists and is not in view. */
+const NOT_SEEN_YET_MS = 5_000;
 
 export interface RemediationParts {
   /** `metal3Remediations` or `hostRemediations`. */
@@ -74,6 +78,11 @@ export class RemediationReconciler implements Reconciler {
     return this.#held.keys();
   }
 
+  /** To be called at the start of each leadership: what was remembered in an earlier one does not count any more. */
+  leads(): void {
+    this.#memories.reset();
+  }
+
   async reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
     const remediation = this.#latest.get(this.#parts.kind, key);
     const delays: number[] = [];
@@ -113,9 +122,24 @@ export class RemediationReconciler implements Reconciler {
     if (!undoing && remediation !== undefined && ownerMachine(remediation)?.uid === hold.machine.uid) return [];
     const { snapshot, node } = await this.#observer.observeOrphan(host, hold, signal);
     const decision = decideOrphan(snapshot, clock.now());
+    // The watch of the hosts may be ahead of that of the remediations.
+    if (decision.actions.length > 0 && !(await this.#isGone(hold, signal))) return [NOT_SEEN_YET_MS];
     await this.#actor.perform(decision.actions, { host, node, cluster: hold.cluster }, signal);
     this.#tell(decision.reasons, [host], { remediation: `${hold.remediation?.namespace ?? ""}/${hold.remediation?.name ?? ""}`, uid: hold.remediation?.uid });
     return decision.nextCheckAt === undefined ? [] : [decision.nextCheckAt - clock.now()];
+  }
+
+  /** Whether the API server itself says so of the remediation that wrote the hold; where it cannot say, this throws. */
+  async #isGone({ remediation }: PowerHold, signal: AbortSignal): Promise<boolean> {
+    if (remediation === undefined) return true;
+    const { cluster, kind } = this.#parts;
+    const { namespace, name, uid } = remediation;
+    try {
+      return (await cluster.get(kind, { namespace, name }, { signal })).metadata.uid !== uid;
+    } catch (error) {
+      if (isClusterError(error, "notFound")) return true;
+      throw error;
+    }
   }
 
   #tell(reasons: readonly Reason[], objects: readonly (LiveObject | undefined)[], fields: Record<string, unknown>): void {

@@ -43,6 +43,8 @@ export class Bench {
   readonly events: string[] = [];
   settings: Record<string, string> = {};
   fresh = true;
+  /** Objects that the watch has not brought yet. */
+  unseen: (object: LiveObject) => boolean = () => false;
   controllerNode: string | undefined = "another-node";
   /** Every write and power action in order: `patch nodes edge-w1`, `ForceOff`. */
   readonly deeds: string[] = [];
@@ -116,7 +118,14 @@ export class Bench {
       kind: hostRemediations,
       cluster: management,
       stores: {
-        of: (kind: ResourceKind) => ({ get: (name: string) => management.peek(kind, name), list: () => management.all(kind), fresh: () => this.fresh }),
+        of: (kind: ResourceKind) => ({
+          get: (name: string) => {
+            const object = management.peek(kind, name);
+            return object === undefined || this.unseen(object) ? undefined : object;
+          },
+          list: () => management.all(kind).filter((object) => !this.unseen(object)),
+          fresh: () => this.fresh,
+        }),
       },
       bmcs,
       clock,

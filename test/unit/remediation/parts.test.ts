@@ -282,6 +282,7 @@ describe("when a BMC is asked", () => {
     const memory = withReading(newMemory("first", true), reading(1, "off"));
     assert.deepEqual(forIntent(memory, "second").power, { readings: [], complete: false });
     assert.equal(forIntent(memory, "first"), memory);
+    assert.equal(forIntent({ ...memory, nodeWriteForbidden: true }, "second").nodeWriteForbidden, false);
   });
 });
 

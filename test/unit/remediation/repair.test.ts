@@ -230,6 +230,76 @@ describe("a remediation, on clusters in memory", () => {
     assert.deepEqual([held(), bench.bmc.actions], [false, []]);
   });
 
+  /** One process writes the hold and loses the Lease; another asks power-off and dies; the first one leads again. */
+  async function ledByAnotherMeanwhile(): Promise<void> {
+    const first = bench.reconciler;
+    bench.remediate();
+    bench.management.fail(() => held(), "timeout");
+    await assert.rejects(
+      bench.until(() => bench.bmc.power === "off"),
+      { kind: "timeout" },
+    );
+    assert.deepEqual([bench.hold.state === "held" && bench.hold.hold.wasOn, bench.bmc.actions], [true, []]);
+    bench.restart();
+    await bench.until(() => bench.bmc.power === "off");
+    bench.reconciler = first;
+  }
+
+  async function comesOnAgain(): Promise<void> {
+    await bench.management.delete(hostRemediations, { namespace, name: machineName });
+    await bench.until(() => !bench.exists);
+    assert.deepEqual(
+      [held(), bench.bmc.power, bench.bmc.actions.map(({ action }) => action), bench.events.some((event) => event.endsWith("HoldDropped"))],
+      [false, "on", ["ForceOff", "On"], false],
+    );
+  }
+
+  it("does not drop the hold of a host that reads off, although it never asked for that itself", async () => {
+    await ledByAnotherMeanwhile();
+    await comesOnAgain();
+  });
+
+  it("remembers nothing of an earlier leadership: power-off may take effect after the first look", async () => {
+    await ledByAnotherMeanwhile();
+    bench.bmc.shown = "on";
+    bench.reconciler.leads();
+    await bench.management.delete(hostRemediations, { namespace, name: machineName });
+    await bench.for(5_000);
+    assert.deepEqual([held(), bench.exists, bench.bmc.power], [true, true, "off"]);
+    bench.bmc.shown = undefined;
+    await comesOnAgain();
+  });
+
+  it("undoes no hold whose remediation exists and is only not in view", async () => {
+    bench.remediate();
+    await bench.until(() => bench.reason === "Draining");
+    const { hold } = bench;
+    const deeds = bench.deeds.length;
+    bench.unseen = ({ kind }) => kind === hostRemediations.kind;
+    bench.restart();
+    await bench.for(120_000);
+    assert.deepEqual([bench.deeds.length, bench.hold, bench.bmc.power], [deeds, hold, "off"]);
+    bench.unseen = () => false;
+    await repaired();
+  });
+
+  for (const kind of ["kindNotServed", "timeout", "forbidden"] as const) {
+    it(`undoes no hold while the API server answers ${kind} when it is asked for the remediation`, async () => {
+      const { metadata } = bench.remediate();
+      await bench.until(() => bench.reason === "Draining");
+      bench.management.edit(hostRemediations, key, (object) => {
+        object.metadata.finalizers = [];
+      });
+      await bench.management.delete(hostRemediations, { namespace, name: machineName }, { uid: metadata.uid });
+      assert.equal(bench.exists, false);
+      const deeds = bench.deeds.length;
+      bench.management.fail(({ verb, resource }) => verb === "get" && resource.startsWith("hostremediations"), kind);
+      await assert.rejects(bench.for(30_000), { kind });
+      assert.equal(bench.deeds.length, deeds);
+      await bench.until(() => bench.bmc.power === "on");
+    });
+  }
+
   it("leaves a power-on that the BMC refuses owed on the host, and goes on asking without the object", async () => {
     bench.remediate();
     await bench.until(() => bench.reason === "Draining");
@@ -363,6 +433,25 @@ describe("a remediation, on clusters in memory", () => {
     );
     await bench.until(() => bench.status.phase === "Waiting");
     assert.equal(bench.condition("Fenced"), "False/NotFenced");
+  });
+
+  it("tries to write the Node again in the next remediation, however often it was forbidden before", async () => {
+    bench.workload.fail(({ write }) => write, "forbidden");
+    bench.remediate();
+    await assert.rejects(
+      bench.until(() => bench.status.phase === "Waiting"),
+      { kind: "forbidden" },
+    );
+    await bench.until(() => bench.reason === "Booting" && !held());
+    assert.equal(bench.condition("Fenced"), "False/NotFenced");
+    bench.boots("boot-2");
+    await bench.until(() => bench.condition("Succeeded") === "True/NodeReady");
+    await bench.management.delete(hostRemediations, { namespace, name: machineName });
+    await bench.until(() => !bench.exists);
+    bench.boots("boot-2", "Unknown");
+    bench.remediate();
+    await bench.until(() => bench.reason === "Booting" && !held());
+    assert.equal(bench.condition("Fenced")?.startsWith("True/"), true);
   });
 
   it("goes on without the Node steps once the workload API is away for their time", async () => {

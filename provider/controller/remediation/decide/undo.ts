@@ -3,7 +3,7 @@ import type { PowerHold } from "../../../hosts/power-hold.ts";
 import type { HoldIntent } from "../decision.ts";
 import { attemptOwesNode, type Draft, intentOf, IDLE_CHECK_MS, iso, NODE_POLL_MS, nodeNameOf, ownHold, POLL_MS } from "../draft.ts";
 import type { UndoCause } from "../gates.ts";
-import { lastMaybeAsked, offWasRead, onIsDue, powerProblem } from "../power.ts";
+import { lastMaybeAsked, offWasRead, onIsDue, powerProblem, readingsSince } from "../power.ts";
 import { attemptOf, holdWith } from "./attempt.ts";
 import { clearFence, isNewBoot, onSeen } from "./on.ts";
 import { deadline } from "./pause.ts";
@@ -50,13 +50,15 @@ function undoOff(draft: Draft, hold: PowerHold, cause: Cause): void {
   const { power } = snapshot;
   const attempt = draft.attempt();
   const host = snapshot.host?.name ?? "";
-  if (hold.wasOn === true && hold.attempt === 1 && hold.fence === undefined && power.complete && power.off?.mayHaveHappened !== true) {
+  const asked = Date.parse(hold.askedAt);
+  const neverAsked = hold.wasOn === true && hold.attempt === 1 && hold.fence === undefined && power.complete && power.off?.mayHaveHappened !== true;
+  // Whatever this process believes of itself: a host that was seen other than on is not left without its hold.
+  if (neverAsked && readingsSince(power, asked).every(({ power: state }) => state === "on")) {
     draft.step("HoldDropped", `${words[cause]}; host ${host} had not been asked to power off`);
     draft.act({ type: "dropHold" });
     leave(draft, cause, false);
     return;
   }
-  const asked = Date.parse(hold.askedAt);
   const wait = Math.max(
     deadline(attempt, "off", Date.parse(attempt.offAcceptedAt ?? hold.askedAt), policy.offTimeoutMs),
     lastMaybeAsked(power, asked) + policy.offTimeoutMs,
