@@ -1,5 +1,5 @@
 /** Reads in which absence is an answer. */
-import type { Cluster } from "../cluster/cluster.ts";
+import type { Cluster, DeleteOptions } from "../cluster/cluster.ts";
 import { isClusterError } from "../cluster/errors.ts";
 import type { LiveObject, ObjectKey, ResourceKind } from "../cluster/objects.ts";
 import { onKind } from "./failures.ts";
@@ -25,9 +25,15 @@ export async function listServed(cluster: Cluster, kind: ResourceKind, namespace
 }
 
 /** Deletes the object unless it is gone already. */
-export async function deleteIfThere(cluster: Cluster, kind: ResourceKind, key: ObjectKey, uid?: string): Promise<void> {
+export async function deleteIfThere(
+  cluster: Cluster,
+  kind: ResourceKind,
+  key: ObjectKey,
+  uid?: string,
+  propagation?: DeleteOptions["propagation"],
+): Promise<void> {
   try {
-    await cluster.delete(kind, key, uid === undefined ? {} : { uid });
+    await cluster.delete(kind, key, { ...(uid === undefined ? {} : { uid }), ...(propagation === undefined ? {} : { propagation }) });
   } catch (error) {
     if (!isClusterError(error, "notFound")) throw error;
   }

@@ -20,3 +20,9 @@ export function foreign(live: LiveObject, owner: string, adopt: boolean | undefi
   const whose = present === undefined ? "was not made by this program (it names no owner)" : `belongs to ${present}`;
   return `${live.kind} ${keyOf(live)} already exists and ${whose}; give this resource another \`name\`, or set \`adopt: true\` to take it over`;
 }
+
+/** What another program has taken over since, in words; undefined where the object is this program's, or names no owner. */
+export function takenOver(live: LiveObject, owner: string): string | undefined {
+  const present = ownerOf(live);
+  return present === undefined || present === owner ? undefined : `${live.kind} ${keyOf(live)} belongs to ${present} now`;
+}

@@ -10,13 +10,13 @@ import { FIELD_MANAGER } from "../../hosts/names.ts";
 import { parsePool } from "../../hosts/pool.ts";
 import { changedKeys, derivedName, diffOf, jsonOf, withDefaults } from "../changes.ts";
 import { lookingAt } from "../checking.ts";
-import { explain, onKind } from "../failures.ts";
+import { explain, onKind, serves } from "../failures.ts";
 import type { Json } from "../inputs.ts";
 import { containsUnknown, hiddenInputs, isDnsLabel, knownField, parseInputs, same, secondsOf } from "../inputs.ts";
 import type { CheckFailure, CheckResult, Lifecycle, VerbContext } from "../lifecycle.ts";
 import { PartialFailure, UNKNOWN } from "../lifecycle.ts";
-import { findObject, listServed } from "../lookup.ts";
-import { foreign, ownerOf } from "../ownership.ts";
+import { deleteIfThere, findObject, listServed } from "../lookup.ts";
+import { foreign, ownerOf, takenOver } from "../ownership.ts";
 import { insistently, waitUntil } from "../wait.ts";
 import { bmcContradictions, verifyBmcs } from "./bmc.ts";
 import type { PoolInputs, PoolMember, PoolState } from "./inputs.ts";
@@ -89,11 +89,19 @@ function isKeptOff(inventory: Inventory): boolean {
   return inventory.state === "Quarantined" || inventory.held;
 }
 
+function inUse(inventory: string, machine: string): Error {
+  return new Error(`inventory ${inventory} is in use by machine ${machine} and cannot be dropped; remove that machine first`);
+}
+
 /** Takes our annotations off a host that leaves the pool. One that is kept off keeps its BMC, so that it can be released. */
 async function release(context: VerbContext, cluster: Cluster, state: PoolState, member: PoolMember): Promise<void> {
   const live = await annotate(context, cluster, { namespace: state.namespace, name: member.name }, (present) => {
     const inventory = parseInventory(present);
-    return inventory.pool !== undefined && inventory.pool !== state.poolName ? {} : leavingAnnotations(isKeptOff(inventory));
+    const theirs = inventory.pool !== undefined && inventory.pool !== state.poolName;
+    if (theirs) return {};
+    // A machine may have taken it since the caller looked, and needs its BMC.
+    if (inventory.owner !== undefined) throw inUse(member.name, inventory.owner.name);
+    return leavingAnnotations(isKeptOff(inventory));
   });
   if (live !== undefined && isKeptOff(parseInventory(live))) {
     context.report.warn(
@@ -232,7 +240,8 @@ export const machineInventoryPool: Lifecycle<Json, Json> = {
     const state = poolState.parse(oldState);
     const cluster = await context.cluster();
     const live = await findObject(cluster, machineInventoryPools, keyOfPool(state));
-    if (live === undefined) return undefined;
+    // What another program has taken over is gone for this one.
+    if (live === undefined || takenOver(live, state.owner) !== undefined) return undefined;
     const declared = new Map(state.machineInventories.map((member) => [member.name, member]));
     const machineInventoriesNow = parsePool(live).entries.map(({ name, hostname }): PoolMember => {
       const bmc = declared.get(name)?.bmc;
@@ -259,7 +268,7 @@ export const machineInventoryPool: Lifecycle<Json, Json> = {
     const refuseInUse = async (): Promise<void> => {
       for (const { name } of dropped) {
         const machine = await machineOf(cluster, inputs.namespace, name);
-        if (machine !== undefined) throw new Error(`inventory ${name} is in use by machine ${machine} and cannot be dropped; remove that machine first`);
+        if (machine !== undefined) throw inUse(name, machine);
       }
     };
     await refuseInUse();
@@ -271,7 +280,7 @@ export const machineInventoryPool: Lifecycle<Json, Json> = {
       // A machine may have taken a host between the look and the write: then the pool stays as it was.
       await refuseInUse();
     } catch (error) {
-      await applyPool(context, cluster, { ...inputs, machineInventories: state.machineInventories }, force);
+      await applyPool(context, cluster, { ...inputs, machineInventories: state.machineInventories, owner: state.owner }, force);
       throw error;
     }
     try {
@@ -293,7 +302,12 @@ export const machineInventoryPool: Lifecycle<Json, Json> = {
     const cluster = await context.cluster();
     const names = new Set(state.machineInventories.map(({ name }) => name));
     let registered = new Set<string>();
+    let live: LiveObject | undefined;
+    let taken: string | undefined;
     const waited = await waitUntil(context, secondsOf(state.waitTimeout), async () => {
+      live = (await serves(cluster, machineInventoryPools)) ? await findObject(cluster, machineInventoryPools, keyOfPool(state)) : undefined;
+      taken = live === undefined ? undefined : takenOver(live, state.owner);
+      if (taken !== undefined) return { done: true, line: "", progress: "" };
       const inventories = ((await listServed(cluster, machineInventories, state.namespace)) ?? []).map(parseInventory).filter(({ name }) => names.has(name));
       registered = new Set(inventories.map(({ name }) => name));
       const busy = inventories
@@ -305,14 +319,14 @@ export const machineInventoryPool: Lifecycle<Json, Json> = {
       throw new Error(
         `pool ${state.poolName} cannot be deleted: ${waited.line}; remove these machines first (their WorkerGroup must depend on the pool, so that it goes before it)`,
       );
+    if (taken !== undefined) {
+      context.report.warn(`${taken}; it is left there`);
+      return;
+    }
     for (const member of state.machineInventories) {
       if (registered.has(member.name)) await release(context, cluster, state, member);
       else if (state.bmcCredentials?.[member.name] !== undefined) await removeSecret(cluster, state, member.name);
     }
-    try {
-      await cluster.delete(machineInventoryPools, keyOfPool(state));
-    } catch (error) {
-      if (!isClusterError(error, "notFound", "kindNotServed")) throw error;
-    }
+    if (live !== undefined) await deleteIfThere(cluster, machineInventoryPools, keyOfPool(state), live.metadata.uid);
   },
 };

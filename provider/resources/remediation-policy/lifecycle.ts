@@ -19,7 +19,7 @@ import { hiddenInputs, isDnsLabel, knownField, parseInputs, same, secondsOf } fr
 import type { CheckFailure, CheckResult, Lifecycle, VerbContext } from "../lifecycle.ts";
 import { PartialFailure, UNKNOWN } from "../lifecycle.ts";
 import { deleteIfThere, findObject } from "../lookup.ts";
-import { foreign } from "../ownership.ts";
+import { foreign, takenOver } from "../ownership.ts";
 import { insistently, waitUntil } from "../wait.ts";
 import { observeGroup } from "../worker-group/observe.ts";
 import type { PolicyInputs, PolicyState } from "./inputs.ts";
@@ -253,7 +253,8 @@ export const remediationPolicy: Lifecycle<Json, Json> = {
     const cluster = await context.cluster();
     const kind = inVersion(machineHealthChecks, await requiredVersion(cluster));
     const live = await findObject(cluster, kind, { namespace: state.namespace, name: state.machineHealthCheck });
-    if (live === undefined) return undefined;
+    // What another program has taken over is gone for this one.
+    if (live === undefined || takenOver(live, state.owner) !== undefined) return undefined;
     return { id, state: withLive(state, readMachineHealthCheck(live)) };
   },
 
@@ -271,13 +272,16 @@ export const remediationPolicy: Lifecycle<Json, Json> = {
     const cluster = await context.cluster();
     const kind = inVersion(machineHealthChecks, await requiredVersion(cluster));
     const key = { namespace: state.namespace, name: state.machineHealthCheck };
+    let taken: string | undefined;
     const waited = await waitUntil(context, secondsOf(state.waitTimeout), async () => {
       const live = await findObject(cluster, kind, key);
-      if (live === undefined) return { done: true, line: "", progress: "" };
+      taken = live === undefined ? undefined : takenOver(live, state.owner);
+      if (live === undefined || taken !== undefined) return { done: true, line: "", progress: "" };
       if (live.metadata.deletionTimestamp === undefined) await cluster.delete(kind, key, { uid: live.metadata.uid });
       return { done: false, line: `waiting for MachineHealthCheck ${idOf(state)} to go`, progress: (live.metadata.finalizers ?? []).join(" ") };
     });
     if (!waited.done) throw new Error(`not gone after ${state.waitTimeout}: ${waited.line}; Cluster API's core controller has to let it go`);
-    await removeTemplates(cluster, state, undefined);
+    if (taken === undefined) await removeTemplates(cluster, state, undefined);
+    else context.report.warn(`${taken}; it is left there`);
   },
 };

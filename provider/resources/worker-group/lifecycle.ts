@@ -4,7 +4,6 @@ import { inVersion, machineDeployments } from "../../capi/kinds.ts";
 import type { MachineDeploymentView } from "../../capi/machine-deployment.ts";
 import { readMachineDeployment } from "../../capi/machine-deployment.ts";
 import type { Cluster } from "../../cluster/cluster.ts";
-import { isClusterError } from "../../cluster/errors.ts";
 import type { ObjectKey } from "../../cluster/objects.ts";
 import { durationText } from "../durations.ts";
 import { explain } from "../failures.ts";
@@ -12,8 +11,8 @@ import type { Json } from "../inputs.ts";
 import { same, secondsOf } from "../inputs.ts";
 import type { Lifecycle, VerbContext } from "../lifecycle.ts";
 import { PartialFailure } from "../lifecycle.ts";
-import { findObject } from "../lookup.ts";
-import { foreign } from "../ownership.ts";
+import { deleteIfThere, findObject } from "../lookup.ts";
+import { foreign, takenOver } from "../ownership.ts";
 import { waitUntil } from "../wait.ts";
 import { checkGroup, lookAndPlan, reportPlan, requiredVersion } from "./check.ts";
 import { groupChanges, groupDiff } from "./differences.ts";
@@ -24,7 +23,7 @@ import type { GroupView } from "./observe.ts";
 import { observeGroup } from "./observe.ts";
 import { missingController, removalProgress, removalStall, rolloutProgress } from "./progress.ts";
 import type { GroupVersions } from "./write.ts";
-import { applyDeployment, createTemplate, groupVersions, markForRemoval, removeTemplates } from "./write.ts";
+import { applyDeployment, createTemplate, groupVersions, removeTemplates, withMarked } from "./write.ts";
 
 /** Cluster API removes an emptied MachineSet a moment after the last machine is ready. */
 const TIDY_SECONDS = 10;
@@ -150,7 +149,9 @@ export const workerGroup: Lifecycle<Json, Json> = {
     const state = groupState.parse(oldState);
     const cluster = await context.cluster();
     const live = await findObject(cluster, inVersion(machineDeployments, await requiredVersion(cluster)), keyOfGroup(state));
-    return live === undefined ? undefined : { id, state: withLive(state, readMachineDeployment(live)) };
+    // What another program has taken over is gone for this one.
+    if (live === undefined || takenOver(live, state.owner) !== undefined) return undefined;
+    return { id, state: withLive(state, readMachineDeployment(live)) };
   },
 
   async update(context, _id, oldState, raw) {
@@ -164,8 +165,9 @@ export const workerGroup: Lifecycle<Json, Json> = {
     if (removal !== undefined) throw new Error(`removeMachines ${removal.reason}`);
     const state = stateOf(inputs);
     for (const template of renderGroup(inputs, versions.bootstrap).templates) await createTemplate(context, cluster, template, inputs);
-    await markForRemoval(context, cluster, versions.core, inputs.namespace, plan.removes);
-    await applyDeployment(context, cluster, versions, inputs, inputs.adopt === true || (await isAsShown(cluster, versions.core, old)));
+    await withMarked(context, cluster, versions.core, inputs, plan, async () =>
+      applyDeployment(context, cluster, versions, inputs, inputs.adopt === true || (await isAsShown(cluster, versions.core, old))),
+    );
     return keeping(cluster, state, async () => {
       await awaitRollout(context, cluster, versions.core, state);
       await tidy(context, cluster, versions, state);
@@ -179,11 +181,13 @@ export const workerGroup: Lifecycle<Json, Json> = {
     const versions = await groupVersions(cluster, await requiredVersion(cluster), state);
     const { namespace, machineDeployment } = state;
     const kind = inVersion(machineDeployments, versions.core);
-    try {
-      await cluster.delete(kind, keyOfGroup(state), { propagation: "Foreground" });
-    } catch (error) {
-      if (!isClusterError(error, "notFound")) throw error;
+    const live = await findObject(cluster, kind, keyOfGroup(state));
+    const taken = live === undefined ? undefined : takenOver(live, state.owner);
+    if (taken !== undefined) {
+      context.report.warn(`${taken}; it is left there`);
+      return;
     }
+    if (live !== undefined) await deleteIfThere(cluster, kind, keyOfGroup(state), live.metadata.uid, "Foreground");
     let view: GroupView | undefined;
     const stalled = (): string | undefined => (view === undefined ? undefined : removalStall(view));
     const waited = await waitUntil(

@@ -1,21 +1,25 @@
 /** The writes of a group, in the order that keeps every MachineSet's templates in place. */
+import { z } from "zod";
+
 import { capiAnnotations, capiLabels, inVersion, kubeadmConfigTemplates, machineDeployments, machines } from "../../capi/kinds.ts";
 import type { CapiVersion } from "../../capi/kinds.ts";
-import { renderMachineDeployment } from "../../capi/machine-deployment.ts";
+import { readMachineDeployment, renderMachineDeployment } from "../../capi/machine-deployment.ts";
 import { servedVersion } from "../../capi/versions.ts";
 import type { Cluster } from "../../cluster/cluster.ts";
 import { isClusterError } from "../../cluster/errors.ts";
+import type { LiveObject } from "../../cluster/objects.ts";
 import { baremetalMachineTemplates } from "../../hosts/kinds.ts";
 import { FIELD_MANAGER, MANAGED_BY, MANAGED_BY_LABEL } from "../../hosts/names.ts";
 import { MissingKindError, onKind } from "../failures.ts";
 import type { VerbContext } from "../lifecycle.ts";
-import { deleteIfThere, listServed } from "../lookup.ts";
+import { deleteIfThere, findObject, listServed } from "../lookup.ts";
 import { foreign } from "../ownership.ts";
 import { insistently } from "../wait.ts";
 import type { GroupInputs, TemplateReference } from "./inputs.ts";
 import type { Template } from "./manifests.ts";
 import { deploymentModel, referencesOf } from "./manifests.ts";
 import type { GroupMachine, GroupView } from "./observe.ts";
+import type { GroupPlan } from "./plan.ts";
 
 /** In which versions the kinds of a group are written. */
 export interface GroupVersions {
@@ -68,17 +72,80 @@ export async function applyDeployment(context: VerbContext, cluster: Cluster, ve
   await insistently(context, () => cluster.apply(kind, object, { fieldManager: FIELD_MANAGER, force }));
 }
 
-/** Marks the machines that are to go. All are marked before replicas are lowered, or none of it counts. */
-export async function markForRemoval(
+/** Whether replicas are surely not lowered: after a lost answer they may be, and then the marks decide which machine goes. */
+async function isUnlowered(cluster: Cluster, core: CapiVersion, { namespace, machineDeployment, replicas }: GroupInputs): Promise<boolean> {
+  try {
+    const live = await findObject(cluster, inVersion(machineDeployments, core), { namespace, name: machineDeployment });
+    return live !== undefined && readMachineDeployment(live).replicas > replicas;
+  } catch {
+    return false;
+  }
+}
+
+/** Takes marks off again, as far as that goes: what led to it is the error to tell. */
+async function unmark(cluster: Cluster, core: CapiVersion, namespace: string, marked: readonly GroupMachine[]): Promise<void> {
+  for (const { name, uid } of marked) {
+    const body = { metadata: { uid, annotations: { [capiAnnotations.deleteMachine]: null } } };
+    await cluster.patch(inVersion(machines, core), { namespace, name }, "merge", body, { fieldManager: FIELD_MANAGER }).catch(() => undefined);
+  }
+}
+
+const annotator = z.object({ fieldsV1: z.object({ "f:metadata": z.object({ "f:annotations": z.record(z.string(), z.unknown()) }) }) });
+
+/** Whether the machine is marked, and by this provider: others may mark machines too. */
+function hasOurMark({ metadata }: LiveObject): boolean {
+  if (metadata.annotations?.[capiAnnotations.deleteMachine] === undefined) return false;
+  return (metadata.managedFields ?? []).some((entry) => {
+    const { data } = annotator.safeParse(entry);
+    return entry.manager === FIELD_MANAGER && data !== undefined && `f:${capiAnnotations.deleteMachine}` in data.fieldsV1["f:metadata"]["f:annotations"];
+  });
+}
+
+/**
+ * Machines that bear our mark from a run that failed, and are not to go now. While there are more machines than replicas an earlier removal is
+ * still to be done, and its marks count.
+ */
+function staleMarks(present: readonly LiveObject[], replicas: number, removes: readonly GroupMachine[]): LiveObject[] {
+  const staying = present.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  if (staying.length > replicas) return [];
+  return staying.filter((live) => hasOurMark(live) && !removes.some(({ uid }) => uid === live.metadata.uid));
+}
+
+/**
+ * Does the work that lowers replicas, with the machines marked that are to go. All are marked before, or none of it counts. Where it fails, the
+ * marks that were set here are taken off, or a later removal of others would take these machines.
+ */
+export async function withMarked(
   context: VerbContext,
   cluster: Cluster,
   core: CapiVersion,
-  namespace: string,
-  removes: readonly GroupMachine[],
+  inputs: GroupInputs,
+  { before, removes }: Pick<GroupPlan, "before" | "removes">,
+  lower: () => Promise<void>,
 ): Promise<void> {
-  for (const { name, uid } of removes) {
-    const body = { metadata: { uid, annotations: { [capiAnnotations.deleteMachine]: "true" } } };
-    await insistently(context, () => cluster.patch(inVersion(machines, core), { namespace, name }, "merge", body, { fieldManager: FIELD_MANAGER }));
+  const { namespace } = inputs;
+  const kind = inVersion(machines, core);
+  const labelSelector = `${capiLabels.deploymentName}=${inputs.machineDeployment}`;
+  const present = (await insistently(context, () => cluster.list(kind, { namespace, labelSelector }))).items;
+  for (const { metadata } of staleMarks(present, before, removes)) {
+    const body = { metadata: { uid: metadata.uid, annotations: { [capiAnnotations.deleteMachine]: null } } };
+    await insistently(context, () => cluster.patch(kind, { namespace, name: metadata.name }, "merge", body, { fieldManager: FIELD_MANAGER }));
+  }
+  const marked: GroupMachine[] = [];
+  try {
+    for (const machine of removes) {
+      const { name, uid } = machine;
+      const live = present.find(({ metadata }) => metadata.uid === uid);
+      if (live?.metadata.annotations?.[capiAnnotations.deleteMachine] !== undefined) continue;
+      // Before the request: its answer may be lost.
+      marked.push(machine);
+      const body = { metadata: { uid, annotations: { [capiAnnotations.deleteMachine]: "true" } } };
+      await insistently(context, () => cluster.patch(kind, { namespace, name }, "merge", body, { fieldManager: FIELD_MANAGER }));
+    }
+    await lower();
+  } catch (error) {
+    if (marked.length > 0 && (await isUnlowered(cluster, core, inputs))) await unmark(cluster, core, namespace, marked);
+    throw error;
   }
 }
 

@@ -213,6 +213,44 @@ describe("MachineInventoryPool", () => {
     assert.deepEqual(cluster.all(secrets), []);
   });
 
+  it("leaves a pool that another program has taken over, and its hosts and Secrets", async () => {
+    const { cluster, context, state } = await created();
+    cluster.edit(machineInventoryPools, key, ({ metadata }) => (metadata.annotations = { "pulumi-baremetal.dev/owner": "a/b/c" }));
+    take(cluster, "inv-1", "theirs");
+    cluster.requests.length = 0;
+    assert.equal(await MachineInventoryPool.read(context, key, state), undefined);
+    await run(context, MachineInventoryPool.delete(context, key, state));
+    assert.deepEqual(
+      cluster.requests.filter(({ write }) => write),
+      [],
+    );
+    assert.deepEqual(context.lines, [`warn: MachineInventoryPool ${key} belongs to a/b/c now; it is left there`]);
+  });
+
+  it("deletes a pool that names no owner, and does without one whose kind is gone", async () => {
+    const { cluster, context, state } = await created();
+    cluster.edit(machineInventoryPools, key, ({ metadata }) => (metadata.annotations = {}));
+    await run(context, MachineInventoryPool.delete(context, key, state));
+    assert.equal(cluster.peek(machineInventoryPools, key), undefined);
+    cluster.unserve(machineInventoryPools);
+    await run(context, MachineInventoryPool.delete(context, key, state));
+  });
+
+  it("leaves the BMC on a host that a machine takes while it is let go", async () => {
+    const { cluster, context, state } = await created();
+    cluster.before = ({ verb, key: at }) => {
+      if (verb !== "patch" || !at.endsWith("inv-2")) return;
+      cluster.before = undefined;
+      take(cluster, "inv-2", "quick");
+    };
+    await assert.rejects(run(context, MachineInventoryPool.delete(context, key, state)), {
+      message: "inventory inv-2 is in use by machine quick and cannot be dropped; remove that machine first",
+    });
+    assert.equal(annotationsOf(cluster, "inv-2")?.["pulumi-baremetal.dev/bmc-address"], "https://10.0.7.2");
+    assert.ok(cluster.peek(machineInventoryPools, key));
+    assert.equal(cluster.all(secrets).length, 1);
+  });
+
   it("keeps the BMC of a quarantined host, and warns", async () => {
     const { cluster, context, state } = await created();
     cluster.edit(

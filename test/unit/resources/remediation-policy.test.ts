@@ -231,6 +231,19 @@ describe("RemediationPolicy", () => {
     assert.deepEqual(context.lines, []);
   });
 
+  it("leaves a health check that another program has taken over, and its templates", async () => {
+    const { cluster, context, state } = await created();
+    cluster.edit(machineHealthChecks, key, ({ metadata }) => (metadata.annotations = { "pulumi-baremetal.dev/owner": "a/b/c" }));
+    cluster.requests.length = 0;
+    assert.equal(await RemediationPolicy.read(context, key, state), undefined);
+    await run(context, RemediationPolicy.delete(context, key, state));
+    assert.deepEqual(
+      cluster.requests.filter(({ write }) => write),
+      [],
+    );
+    assert.deepEqual(context.lines, [`warn: MachineHealthCheck ${key} belongs to a/b/c now; it is left there`]);
+  });
+
   it("deletes the health check and its templates", async () => {
     const { cluster, context, state } = await created();
     await run(context, RemediationPolicy.delete(context, key, state));

@@ -200,6 +200,77 @@ describe("WorkerGroup", () => {
     );
   });
 
+  function markedOf(cluster: FakeCluster): string[] {
+    return cluster
+      .all(machines)
+      .filter(({ metadata }) => metadata.annotations?.["cluster.x-k8s.io/delete-machine"] !== undefined)
+      .map(({ metadata }) => metadata.name);
+  }
+
+  function mark(cluster: FakeCluster, name: string, manager: string): void {
+    cluster.edit(machines, `${NAMESPACE}/${name}`, ({ metadata }) => {
+      metadata.annotations = { ...metadata.annotations, "cluster.x-k8s.io/delete-machine": "true" };
+      const fieldsV1 = { "f:metadata": { "f:annotations": { ".": {}, "f:cluster.x-k8s.io/delete-machine": {} } } };
+      const entry = { manager, operation: "Update", fieldsType: "FieldsV1", fieldsV1 };
+      metadata.managedFields = [entry];
+    });
+  }
+
+  it("takes its marks off again where replicas could not be lowered, and leaves those of others", async () => {
+    const { context, state, inputs, cluster } = await created(args({ replicas: 3 }));
+    mark(cluster, "m3", "kubectl");
+    const news = await checked(context, args({ replicas: 1, removeMachines: ["m2", "m3"] }), inputs);
+    cluster.fail(({ verb }) => verb === "apply", "forbidden");
+    await assert.rejects(run(context, WorkerGroup.update(context, key, state, news)), /does not permit fake request: fake forbidden/);
+    assert.deepEqual(
+      writesOf(cluster).filter((line) => !line.startsWith("create")),
+      ["patch machines m2", "apply machinedeployments edge-workers", "patch machines m2"],
+    );
+    assert.deepEqual(markedOf(cluster), ["m3"]);
+  });
+
+  it("keeps its marks where replicas were lowered although the answer was an error", async () => {
+    const { context, state, inputs, cluster } = await created();
+    const news = await checked(context, args({ replicas: 1, removeMachines: ["m2"] }), inputs);
+    cluster.fail(({ verb }) => verb === "apply", "forbidden", { after: true });
+    await assert.rejects(run(context, WorkerGroup.update(context, key, state, news)));
+    assert.deepEqual(markedOf(cluster), ["m2"]);
+  });
+
+  it("tells the first error where its marks cannot be taken off either", async () => {
+    const { context, state, inputs, cluster } = await created();
+    const news = await checked(context, args({ replicas: 1, removeMachines: ["m2"] }), inputs);
+    cluster.fail(({ verb }) => verb === "apply", "invalid");
+    let patches = 0;
+    cluster.fail(({ verb }) => verb === "patch" && ++patches > 1, "forbidden");
+    await assert.rejects(run(context, WorkerGroup.update(context, key, state, news)), /refuses fake request: fake invalid/);
+  });
+
+  it("takes marks of an earlier run off machines that are not named now, and leaves those of others", async () => {
+    const { context, state, inputs, cluster, capi } = await created(args({ replicas: 3 }));
+    mark(cluster, "m1", "pulumi-baremetal");
+    mark(cluster, "m3", "kubectl");
+    const news = await checked(context, args({ replicas: 2, removeMachines: ["m2"] }), inputs);
+    await run(context, WorkerGroup.update(context, key, state, news), () => capi.step());
+    assert.deepEqual(
+      cluster.all(machines).map(({ metadata }) => metadata.name),
+      ["m1", "m3"],
+    );
+    assert.deepEqual(markedOf(cluster), ["m3"]);
+  });
+
+  it("keeps the marks of a removal that is still to be done", async () => {
+    const { context, state, inputs, cluster, capi } = await created();
+    mark(cluster, "m2", "pulumi-baremetal");
+    cluster.edit(machineDeployments, key, (object) => Object.assign(object, { spec: { ...jsonOf(object["spec"]), replicas: 1 } }));
+    const news = await checked(context, args({ replicas: 1 }), inputs);
+    await run(context, WorkerGroup.update(context, key, state, news), () => capi.step());
+    assert.deepEqual(
+      cluster.all(machines).map(({ metadata }) => metadata.name),
+      ["m1"],
+    );
+  });
+
   it("rolls a changed bootstrap out with a new template and removes the old one only at the end", async () => {
     const { context, state, inputs, cluster, capi } = await created();
     const before = cluster.all(kubeadmConfigTemplates).map(({ metadata }) => metadata.name);
@@ -290,6 +361,30 @@ describe("WorkerGroup", () => {
     await run(context, WorkerGroup.delete(context, key, state), () => capi.stepOfRemoval());
     for (const kind of [machineDeployments, machines, baremetalMachineTemplates, kubeadmConfigTemplates]) assert.deepEqual(cluster.all(kind), []);
     assert.equal(cluster.peek(machineInventories, `${NAMESPACE}/inv-1`)?.metadata.annotations?.["baremetal.alauda.io/allocation-state"], "Available");
+  });
+
+  it("leaves a group that another program has taken over", async () => {
+    const { context, state, cluster } = await created();
+    cluster.edit(machineDeployments, key, ({ metadata }) => (metadata.annotations = { "pulumi-baremetal.dev/owner": "other/dev/workers" }));
+    assert.equal(await WorkerGroup.read(context, key, state), undefined);
+    await run(context, WorkerGroup.delete(context, key, state));
+    assert.deepEqual(writesOf(cluster), []);
+    assert.deepEqual(context.lines, [`warn: MachineDeployment ${key} belongs to other/dev/workers now; it is left there`]);
+  });
+
+  it("deletes a group that names no owner, but not one that was made anew in the meantime", async () => {
+    const { context, state, cluster, capi } = await created();
+    const unowned = cluster.edit(machineDeployments, key, ({ metadata }) => (metadata.annotations = {}));
+    cluster.before = ({ verb, resource }) => {
+      if (verb !== "delete" || !resource.startsWith("machinedeployments")) return;
+      cluster.before = undefined;
+      cluster.remove(machineDeployments, key);
+      cluster.seed(machineDeployments, { metadata: { name: "edge-workers", namespace: NAMESPACE }, spec: unowned["spec"] });
+    };
+    await assert.rejects(run(context, WorkerGroup.delete(context, key, state)), /has been modified/);
+    assert.ok(cluster.peek(machineDeployments, key));
+    await run(context, WorkerGroup.delete(context, key, state), () => capi.stepOfRemoval());
+    assert.equal(cluster.peek(machineDeployments, key), undefined);
   });
 
   it("says who would have to act when a removal stands still", async () => {
