@@ -10,7 +10,7 @@ import type { HoldReading } from "../../hosts/power-hold.ts";
 import type { LiveObject } from "../../cluster/objects.ts";
 import type { Allocation } from "./allocation.ts";
 import { giveUp } from "./give-up.ts";
-import { type BaremetalMachine, type ConditionIntent, MACHINE_FINALIZER, type Phase, type Report } from "./machine.ts";
+import { type BaremetalMachine, type ConditionIntent, MACHINE_FINALIZER, type Phase, type Report, wasProvisioned } from "./machine.ts";
 import type { PlanReading } from "./plans.ts";
 import type { PowerMemory } from "./power-off.ts";
 
@@ -40,6 +40,8 @@ export interface Observed {
   poolExists(name: string): boolean;
   /** Only looked for while the machine has chosen none. */
   allocation: Allocation | undefined;
+  /** An inventory that names this machine as its owner although the status names none: the status was lost. */
+  claimed: { name: string; uid: string } | undefined;
   bound: BoundInventory | undefined;
   /** Only read while a plan of this machine matters. */
   plan: PlanReading | { problem: string } | undefined;
@@ -94,10 +96,16 @@ export function decide(observed: Observed): Decision {
   const { machine, paused } = observed;
   if (machine.deleting && !machine.finalizers.includes(MACHINE_FINALIZER)) return { step: wait() };
   if (paused !== undefined) return { report: { conditions: [{ type: "Paused", status: "True", reason: "Paused", message: paused }] }, step: wait() };
+  if (machine.inventory === undefined && observed.claimed !== undefined) return recall(observed.claimed);
   if (machine.deleting) return giveUp(observed);
   if (!machine.finalizers.includes(MACHINE_FINALIZER)) return { step: { type: "addFinalizer" } };
   if (machine.inventory === undefined) return choose(observed);
   return provision(observed);
+}
+
+function recall({ name, uid }: { name: string; uid: string }): Decision {
+  const condition = ready("False", "Allocated", `inventory ${name} names this machine as its owner`);
+  return { report: { phase: "Allocated", inventory: { name, uid }, conditions: [condition, notPaused] }, step: wait(0) };
 }
 
 /** Why no inventory may be chosen yet. */
@@ -113,9 +121,14 @@ function notYet({ owner, pool, machine }: Observed): Decision | undefined {
 const MOST_REASONS = 10;
 
 function choose(observed: Observed): Decision {
+  const { allocation, machine } = observed;
+  if (wasProvisioned(machine))
+    return failed(
+      "InventoryUnknown",
+      `it was provisioned as ${machine.providerId ?? "a Node"}, but no inventory names it; delete the Machine to have it replaced`,
+    );
   const held = notYet(observed);
   if (held !== undefined) return held;
-  const { allocation, machine } = observed;
   if (allocation?.chosen === undefined) {
     const others = allocation?.others ?? [];
     const more = others.length > MOST_REASONS ? `; and ${others.length - MOST_REASONS} more` : "";
@@ -148,7 +161,7 @@ function failed(reason: string, message: string, afterMs?: number): Decision {
 function provision(observed: Observed): Decision {
   const { machine, bound, pool } = observed;
   const name = machine.inventory?.name ?? "";
-  const unclaimed = machine.phase === undefined || machine.phase === "Pending";
+  const unclaimed = (machine.phase === undefined || machine.phase === "Pending") && !wasProvisioned(machine);
   if (bound === undefined) return { step: wait(0) };
   if (!bound.found) {
     return unclaimed ? forget(name) : failed("InventoryGone", `MachineInventory ${name} does not exist any more; delete the Machine to have it replaced`);
@@ -164,7 +177,22 @@ function provision(observed: Observed): Decision {
     return free.available ? { step: { type: "claim", pool: machine.poolName } } : forget(name);
   }
   if (machine.phase === "Running") return { report: { conditions: [ready("True", "Provisioned"), notPaused] }, step: wait() };
+  // A live Node may be on it, whatever became of the plan since: never provisioned a second time.
+  if (wasProvisioned(machine)) return { report: runningAgain(observed, inventory), step: wait() };
   return reprovision(observed, bound);
+}
+
+/** The rest of a start that was cut short after the provider id was set, or the end of a failure that is over. */
+function runningAgain({ machine, plan, pool }: Observed, inventory: Inventory): Report {
+  const report: Report = { phase: "Running", conditions: [ready("True", "Provisioned"), notPaused] };
+  if (machine.provisioned) return report;
+  const planned = plan !== undefined && isReprovisionOf(machine, plan) ? plan.hostname : undefined;
+  const declared = pool === undefined ? inventory.name : hostnameOf(pool, inventory.name);
+  return { ...report, provisioned: { hostname: planned ?? declared } };
+}
+
+function isReprovisionOf(machine: BaremetalMachine, plan: PlanReading | { problem: string }): plan is PlanReading {
+  return !("problem" in plan) && plan.type === "reprovision" && plan.id === machineUidOf(machine);
 }
 
 function reprovision(observed: Observed, bound: BoundInventory & { found: true }): Decision {
@@ -176,7 +204,8 @@ function reprovision(observed: Observed, bound: BoundInventory & { found: true }
   });
   if (plan === undefined) return allocated("Allocated", `inventory ${inventory.name} is this machine's`, 0);
   if ("problem" in plan) return allocated("PlanSecretMissing", plan.problem, 10_000);
-  if (plan.type === "reprovision" && plan.id === machineUidOf(machine)) return progress(observed, inventory, plan);
+  if (isReprovisionOf(machine, plan)) return progress(observed, inventory, plan);
+  if (owner?.deleting === true) return allocated("MachineDeleting", `Machine ${owner.name} is being deleted`);
   if (bound.hold.state !== "none") return allocated("HostHeld", `inventory ${inventory.name} is held off; nothing is done to it until the hold goes`, 5_000);
   if (inventory.unhealthy !== undefined)
     return allocated(

@@ -6,7 +6,7 @@ import { PROOF_LIFETIME_MS } from "../../hosts/off-proof.ts";
 import { mayBeTakenOver } from "../../hosts/power-hold.ts";
 import type { BoundInventory, Decision, Observed, Step } from "./decide.ts";
 import { machineUidOf } from "./decide.ts";
-import { conditionOf, type ConditionIntent, type Phase } from "./machine.ts";
+import { conditionOf, type ConditionIntent, type Phase, wasProvisioned } from "./machine.ts";
 import type { PlanReading } from "./plans.ts";
 import { decidePowerOff } from "./power-off.ts";
 
@@ -35,7 +35,7 @@ export function giveUp(observed: Observed): Decision {
   if (bound.found && bound.inventory.owner?.uid === machine.uid) return giveUpOwned(observed, bound);
   // Not ours any more. The status said so before the inventory was written, or the choice never became a claim.
   const recorded = conditionOf(machine, "HostGivenUp")?.status === "True";
-  const neverClaimed = machine.phase === undefined || machine.phase === "Pending";
+  const neverClaimed = (machine.phase === undefined || machine.phase === "Pending") && !wasProvisioned(machine);
   if (recorded || neverClaimed || machine.confirmedOff === machineUidOf(machine)) return removeFinalizer;
   const what = bound.found
     ? `MachineInventory ${machine.inventory.name} names another owner`

@@ -41,6 +41,8 @@ export interface BaremetalMachine {
   clusterName: string | undefined;
   poolName: string;
   providerId: string | undefined;
+  /** What the status says: once true, a Node lives on the host. */
+  provisioned: boolean;
   /** The uid of the Machine for which a person confirmed that its host is off, where the inventory is gone. */
   confirmedOff: string | undefined;
   phase: Phase | undefined;
@@ -74,6 +76,7 @@ const schema = z.object({
     .object({
       phase: z.enum(phases).optional(),
       machineInventoryRef: z.object({ name: z.string(), uid: z.string() }).optional(),
+      initialization: z.object({ provisioned: z.boolean().optional() }).optional(),
       conditions: z.array(condition).optional(),
     })
     .optional(),
@@ -95,11 +98,17 @@ export function parseMachine(object: LiveObject): BaremetalMachine {
     clusterName: metadata.labels?.[capiLabels.clusterName],
     poolName: spec.machineInventoryPoolRef.name,
     providerId: spec.providerID,
+    provisioned: status?.initialization?.provisioned === true,
     confirmedOff: metadata.annotations?.[CONFIRMED_OFF_ANNOTATION],
     phase: status?.phase,
     inventory: status?.machineInventoryRef,
     conditions: status?.conditions ?? [],
   };
+}
+
+/** Whether its host has been brought up for it: the provider id is set before the status says so, and outlives a status that is lost. */
+export function wasProvisioned(machine: Pick<BaremetalMachine, "provisioned" | "providerId">): boolean {
+  return machine.provisioned || machine.providerId !== undefined;
 }
 
 export function conditionOf(machine: Pick<BaremetalMachine, "conditions">, type: ConditionType): Condition | undefined {

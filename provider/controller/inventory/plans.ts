@@ -20,14 +20,29 @@ const reprovisionScript = [
   "systemctl --no-block reboot",
 ].join("\n");
 
-const cleanScript = [
-  "set -eu",
-  "if command -v kubeadm >/dev/null; then kubeadm reset --force; fi",
-  "systemctl stop kubelet 2>/dev/null || true",
-  "rm -rf /etc/kubernetes /var/lib/kubelet /etc/cni/net.d",
-  `rm -rf ${SEED_FOLDER}`,
-  "if command -v cloud-init >/dev/null; then cloud-init clean --logs; fi",
-].join("\n");
+/** Once it is applied nothing of the old Node runs any more: what cannot be proven fails the plan, so that the host is powered off. */
+const cleanScript = `set -eu
+fail() { echo "$1" >&2; exit 1; }
+stop() {
+  state=$(systemctl show --property=LoadState --value "$1.service")
+  if [ "$state" != not-found ]; then systemctl stop "$1.service"; fi
+}
+# A join that cloud-init is still at would undo all of this.
+for unit in cloud-final cloud-config cloud-init cloud-init-main; do stop "$unit"; done
+stop kubelet
+if systemctl is-active --quiet kubelet; then fail "the kubelet still runs"; fi
+# kubeadm only warns of what it cannot stop or unmount.
+if command -v kubeadm >/dev/null; then kubeadm reset --force; fi
+if systemctl is-active --quiet kubelet; then fail "the kubelet runs again"; fi
+if command -v crictl >/dev/null; then
+  containers=$(crictl ps -q)
+  if [ -n "$containers" ]; then fail "containers still run: $containers"; fi
+fi
+mounts=$(cat /proc/self/mounts)
+case "$mounts" in *" /var/lib/kubelet/"*) fail "volumes are still mounted below /var/lib/kubelet" ;; esac
+rm -rf --one-file-system /etc/kubernetes /var/lib/kubelet /etc/cni/net.d
+rm -rf --one-file-system ${SEED_FOLDER}
+if command -v cloud-init >/dev/null; then cloud-init clean --logs; fi`;
 
 export interface HostPlan {
   type: PlanType;

@@ -77,7 +77,12 @@ export class BaremetalMachineReconciler implements Reconciler {
     let live = stores.of(baremetalMachines).get(key);
     if (live === undefined) return {};
     if (![baremetalMachines, machines, clusters].every((kind) => stores.of(kind).fresh())) return { againAfterMs: NOT_FRESH_MS };
-    if (live.metadata.deletionTimestamp === undefined && ![machineInventories, machineInventoryPools].every((kind) => stores.of(kind).fresh())) {
+    // A machine whose status names its inventory can be given up without the views.
+    const needsViews = live.metadata.deletionTimestamp === undefined || parseMachine(live).inventory === undefined;
+    if (
+      needsViews &&
+      ![machineInventories, ...(live.metadata.deletionTimestamp === undefined ? [machineInventoryPools] : [])].every((kind) => stores.of(kind).fresh())
+    ) {
       return { againAfterMs: NOT_FRESH_MS };
     }
     for (let count = 0; count < MOST_STEPS; count++) {
@@ -134,6 +139,7 @@ export class BaremetalMachineReconciler implements Reconciler {
       pool,
       poolExists,
       allocation,
+      claimed: machine.inventory === undefined ? this.#claimedBy(machine) : undefined,
       bound,
       plan,
       bootstrap,
@@ -141,6 +147,14 @@ export class BaremetalMachineReconciler implements Reconciler {
       cleanTimeoutMs: settings.number(CLEAN_TIMEOUT_KEY, DEFAULT_CLEAN_TIMEOUT_SECONDS, 1) * 1000,
       offConfirmationMs: OFF_CONFIRMATION_MS,
     };
+  }
+
+  #claimedBy(machine: BaremetalMachine): { name: string; uid: string } | undefined {
+    const object = this.#parts.stores
+      .of(machineInventories)
+      .list()
+      .find(({ metadata }) => metadata.namespace === machine.namespace && metadata.annotations?.[allocationAnnotations.ownerUid] === machine.uid);
+    return object === undefined ? undefined : { name: object.metadata.name, uid: object.metadata.uid };
   }
 
   /** An Event for each change of phase or reason. */

@@ -16,7 +16,7 @@ import { readPlanOf } from "./observe.ts";
 import { cleanPlan, planPatch, type PlanReading } from "./plans.ts";
 import { CLEAN_TIMEOUT_KEY, DEFAULT_CLEAN_TIMEOUT_SECONDS, type InventoryParts } from "./reconciler.ts";
 import { ASK_ON_AGAIN_MS, attemptOf, decideRelease, type PowerOnMemory, type ReleaseStep } from "./release.ts";
-import { annotate, released, releasing, setAside } from "./writes.ts";
+import { annotate, quarantined, released, releasing, setAside } from "./writes.ts";
 
 const NOT_FRESH_MS = 5_000;
 const MOST_STEPS = 10;
@@ -120,6 +120,11 @@ export class ReleaseReconciler implements Reconciler {
       case "setAside":
         this.#tell(live, "Warning", "SetAside", step.reason);
         return annotate(this.#cluster, inventory, setAside(inventory, step.reason, now), signal);
+      case "setAsideHeld": {
+        this.#tell(live, "Warning", "SetAside", step.reason);
+        const hold = { state: "held", hold: step.hold } as const;
+        return annotate(this.#cluster, inventory, quarantined(inventory, hold, step.hold.machine.uid, step.reason, now), signal);
+      }
     }
   }
 

@@ -4,6 +4,7 @@
  */
 import type { Inventory } from "../../hosts/inventory.ts";
 import { RELEASING_ANNOTATION } from "../../hosts/names.ts";
+import { type PowerHold, readHold } from "../../hosts/power-hold.ts";
 import type { PlanReading } from "./plans.ts";
 
 export interface ReleaseView {
@@ -34,7 +35,9 @@ export type ReleaseStep =
   | { type: "writeCleanPlan"; id: string }
   | { type: "powerOn" }
   | { type: "offer" }
-  | { type: "setAside"; reason: string };
+  | { type: "setAside"; reason: string }
+  /** Ends the inventory controller's own hold in the write that sets the host aside. */
+  | { type: "setAsideHeld"; reason: string; hold: PowerHold };
 
 const POLL_MS = 2_000;
 const HELD_MS = 15_000;
@@ -47,12 +50,26 @@ export function attemptOf(inventory: Inventory): string | undefined {
   return inventory.state === "Preparing" && inventory.owner === undefined && at !== undefined ? `${inventory.uid}/${at}` : undefined;
 }
 
+/**
+ * The hold that giving up the vanished owner wrote, which nobody else will end. It names the Cluster API Machine where the owner is the
+ * BaremetalMachine; but that hold is only written by the host's owner, and the owner only goes together with it.
+ */
+function abandonedHold(inventory: Inventory): PowerHold | undefined {
+  const reading = readHold(inventory.annotations);
+  if (reading.state !== "held") return undefined;
+  const { hold } = reading;
+  return hold.by === "inventory" && hold.host === inventory.uid && hold.machine.namespace === inventory.owner?.namespace ? hold : undefined;
+}
+
 export function decideRelease(view: ReleaseView): ReleaseStep {
   const { inventory, now, plan } = view;
   if (inventory.deleting) return { type: "none" };
   if (view.orphaned) {
+    const hold = abandonedHold(inventory);
+    if (hold !== undefined) return { type: "setAsideHeld", hold, reason: `its machine ${hold.machine.name} vanished while the host was being powered off` };
     if (inventory.held) return { type: "none", afterMs: HELD_MS };
-    return inventory.unhealthy === undefined ? { type: "begin" } : { type: "setAside", reason: inventory.unhealthy.reason };
+    if (inventory.unhealthy !== undefined) return { type: "setAside", reason: inventory.unhealthy.reason };
+    return view.stopped ? { type: "none", afterMs: HELD_MS } : { type: "begin" };
   }
   if (inventory.owner !== undefined) return { type: "none" };
   const attempt = attemptOf(inventory);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 
 import { clusters } from "../../../provider/capi/kinds.ts";
-import { machineInventories } from "../../../provider/hosts/kinds.ts";
+import { baremetalMachines, machineInventories } from "../../../provider/hosts/kinds.ts";
 import { CONFIRMED_OFF_ANNOTATION, POWER_HOLD_ANNOTATION, UNHEALTHY_ANNOTATION } from "../../../provider/hosts/names.ts";
 import { type PowerHold, readHold, writeHold } from "../../../provider/hosts/power-hold.ts";
 import { secrets } from "../../../provider/cluster/kinds.ts";
@@ -93,6 +93,17 @@ describe("giving a host up", () => {
     await world.deleteMachine("m1");
     await world.advance(1_000);
     assert.equal(world.at("m1"), "gone");
+  });
+
+  it("cleans the host of a machine whose status was lost before it lets it go", async () => {
+    await runningOn();
+    world.cluster.edit(baremetalMachines, `${namespace}/m1`, (object) => (object["status"] = {}));
+    await world.deleteMachine("m1");
+    await world.advance(3_000);
+    assert.deepEqual([world.at("m1"), world.plan("inv-1").type], ["Preparing/Cleaning", "clean"]);
+    world.applyPlan("inv-1");
+    await world.advance(3_000);
+    assert.deepEqual([world.at("m1"), world.inventory("inv-1").state], ["gone", "Available"]);
   });
 
   it("powers a host off that does not clean itself in time, and quarantines it in one write", async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 
 import { clusters, machines } from "../../../provider/capi/kinds.ts";
 import { baremetalMachines, machineInventories, machineInventoryPools } from "../../../provider/hosts/kinds.ts";
-import { PLAN_TYPE_ANNOTATION, POWER_HOLD_ANNOTATION, UNHEALTHY_ANNOTATION } from "../../../provider/hosts/names.ts";
+import { allocationAnnotations, PLAN_TYPE_ANNOTATION, POWER_HOLD_ANNOTATION, UNHEALTHY_ANNOTATION } from "../../../provider/hosts/names.ts";
 import { secrets } from "../../../provider/cluster/kinds.ts";
 import { initV1beta4 } from "./bootstrap-data.ts";
 import { namespace, poolName, World } from "./world.ts";
@@ -155,6 +155,78 @@ describe("provisioning a machine", () => {
     world.cluster.edit(clusters, `${namespace}/edge`, (object) => (object["spec"] = { paused: false }));
     await world.advance(3_000);
     assert.equal(world.at("m1"), "Reprovisioning/Reprovisioning");
+  });
+
+  it("returns to Running once the inventory is its own again, and writes no second plan to the live host", async () => {
+    world.hosts(1);
+    await world.start();
+    await world.running("m1", "inv-1");
+    world.annotate("inv-1", { [allocationAnnotations.ownerKind]: "Other", [allocationAnnotations.ownerUid]: "x" });
+    await world.advance(3_000);
+    assert.equal(world.at("m1"), "Failed/OwnerLost");
+    world.cluster.edit(secrets, `${namespace}/inv-1`, (secret) => (secret["data"] = { plan: Buffer.from("{}").toString("base64") }));
+    world.annotate("inv-1", { [allocationAnnotations.ownerKind]: "BaremetalMachine", [allocationAnnotations.ownerUid]: world.get("m1")?.uid });
+    await world.advance(30_000);
+    assert.deepEqual([world.at("m1"), world.plan("inv-1").type], ["Running/Provisioned", "none"]);
+  });
+
+  it("goes on to Running where only the provider id was set", async () => {
+    world.hosts(1);
+    await world.start();
+    world.machine("m1");
+    await world.advance(3_000);
+    world.applyPlan("inv-1");
+    world.cluster.edit(baremetalMachines, `${namespace}/m1`, (object) => {
+      object["spec"] = { machineInventoryPoolRef: { name: poolName }, providerID: "baremetal:///inv-1" };
+    });
+    await world.advance(3_000);
+    const status: unknown = world.live("m1")["status"];
+    assert.ok(typeof status === "object" && status !== null);
+    assert.equal(world.at("m1"), "Running/Provisioned");
+    assert.deepEqual(Reflect.get(status, "initialization"), { provisioned: true });
+    assert.deepEqual(Reflect.get(status, "addresses"), [{ type: "Hostname", address: "edge-w1" }]);
+  });
+
+  it("finds the inventory that names it when its status was lost, and chooses no other", async () => {
+    world.hosts(2);
+    await world.start();
+    await world.running("m1", "inv-1");
+    const plan = world.plan("inv-1");
+    world.cluster.edit(baremetalMachines, `${namespace}/m1`, (object) => (object["status"] = {}));
+    await world.advance(3_000);
+    assert.deepEqual([world.at("m1"), world.get("m1")?.inventory?.name, world.inventory("inv-2").owner], ["Running/Provisioned", "inv-1", undefined]);
+    assert.deepEqual(world.plan("inv-1"), plan);
+  });
+
+  it("chooses no other host for a machine that was provisioned and that no inventory names", async () => {
+    world.hosts(1);
+    await world.start();
+    world.machine("m1");
+    world.cluster.edit(baremetalMachines, `${namespace}/m1`, (object) => {
+      object["spec"] = { machineInventoryPoolRef: { name: poolName }, providerID: "baremetal:///inv-9" };
+    });
+    await world.advance(3_000);
+    assert.deepEqual([world.at("m1"), world.inventory("inv-1").owner], ["Failed/InventoryUnknown", undefined]);
+  });
+
+  it("writes no plan for a Machine that is being deleted", async () => {
+    world.hosts(1);
+    await world.start();
+    world.cluster.after = ({ resource, body }) => {
+      if (resource !== "machineinventories.elemental.cattle.io" || !JSON.stringify(body).includes('"Allocated"')) return;
+      world.cluster.after = undefined;
+      world.annotate("inv-1", { [POWER_HOLD_ANNOTATION]: "x" });
+    };
+    world.machine("m1");
+    await world.advance(3_000);
+    assert.equal(world.at("m1"), "Allocated/HostHeld");
+    world.cluster.edit(machines, `${namespace}/m1`, ({ metadata }) => {
+      metadata.finalizers = ["machine.cluster.x-k8s.io"];
+      metadata.deletionTimestamp = "2026-01-01T00:00:00Z";
+    });
+    world.annotate("inv-1", { [POWER_HOLD_ANNOTATION]: undefined });
+    await world.advance(10_000);
+    assert.deepEqual([world.at("m1"), world.plan("inv-1").type], ["Allocated/MachineDeleting", "none"]);
   });
 
   it("does not re-provision a host that is held", async () => {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 
 import { baremetalMachines, machineInventoryPools } from "../../../provider/hosts/kinds.ts";
 import { allocationAnnotations, POWER_HOLD_ANNOTATION, RELEASE_ANNOTATION, RELEASING_ANNOTATION, UNHEALTHY_ANNOTATION } from "../../../provider/hosts/names.ts";
+import { writeHold } from "../../../provider/hosts/power-hold.ts";
 import { namespace, poolName, World } from "./world.ts";
 
 describe("releasing an inventory", () => {
@@ -142,6 +143,49 @@ describe("releasing an inventory", () => {
     world.applyPlan("inv-2");
     await world.advance(3_000);
     assert.equal(world.inventory("inv-2").state, "Available");
+  });
+
+  it("sets an inventory aside, without the hold, whose machine vanished while it was being powered off", async () => {
+    await world.running("m1", "inv-2");
+    const held = (by: "inventory" | "remediation"): string =>
+      writeHold({
+        by,
+        purpose: "replace",
+        machine: { namespace, name: "m1", uid: world.uidOfMachine("m1") },
+        host: world.inventory("inv-2").uid,
+        cluster: { namespace, name: "edge" },
+        wasOn: null,
+        attempt: 1,
+        askedAt: "2025-12-31T23:00:00Z",
+        offBy: "2025-12-31T23:05:00Z",
+      });
+    world.annotate("inv-2", { [allocationAnnotations.state]: "Preparing", [POWER_HOLD_ANNOTATION]: held("remediation") });
+    world.cluster.remove(baremetalMachines, `${namespace}/m1`);
+    await world.advance(30_000);
+    assert.deepEqual([world.inventory("inv-2").state, world.inventory("inv-2").held], ["Preparing", true]);
+    world.annotate("inv-2", { [POWER_HOLD_ANNOTATION]: held("inventory") });
+    await world.advance(3_000);
+    const { state: after, owner, held: still, unhealthy } = world.inventory("inv-2");
+    assert.deepEqual(
+      [after, owner, still, unhealthy?.reason],
+      ["Quarantined", undefined, false, "its machine m1 vanished while the host was being powered off"],
+    );
+    world.annotate("inv-2", { [RELEASE_ANNOTATION]: world.inventory("inv-2").uid });
+    await world.advance(3_000);
+    world.applyPlan("inv-2");
+    await world.advance(3_000);
+    assert.equal(world.inventory("inv-2").state, "Available");
+  });
+
+  it("does not begin to clean an inventory whose machine vanished while the stop switch is on", async () => {
+    await world.running("m1", "inv-2");
+    world.settings = { stop: "true" };
+    world.cluster.remove(baremetalMachines, `${namespace}/m1`);
+    await world.advance(30_000);
+    assert.deepEqual([world.inventory("inv-2").state, world.plan("inv-2").type], ["Allocated", "reprovision"]);
+    world.settings = {};
+    await world.advance(30_000);
+    assert.deepEqual([world.inventory("inv-2").state, world.plan("inv-2").type], ["Preparing", "clean"]);
   });
 
   it("takes a gone pool's name off free inventories, and off no other", async () => {
